@@ -21,11 +21,11 @@ from bayes_grpo.common.results import Shown, json_safe
 from bayes_grpo.common.runtime import StageProgress, or_silent
 from bayes_grpo.common.text import clean
 from bayes_grpo.diagnosis.status import MODES, Status
-from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.wording import label_of
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Run
 from bayes_grpo.planning.result import Plan
+from bayes_grpo.signals.thresholds import THRESHOLDS
 from bayes_grpo.views.decision import decision_document
 from bayes_grpo.views.diagnosis import (
     episode_tables,
@@ -179,9 +179,9 @@ def _parts(d: Any) -> Section:
     """Small multiples of the reward functions and environments, above their table."""
     if not d.parts:
         return Section("")
-    trends = d.trends.components | d.trends.environments
+    paths = d.paths.components | d.paths.environments
     plots = (
-        Drawing(partial(plot_part, trends[p.name], p.name, p.falls_since), p.name, size="small", ratio=0.66)
+        Drawing(partial(plot_part, paths[p.name], p.name, p.falls_since), p.name, size="small", ratio=0.66)
         for p in d.parts[:_SIGNALS]
     )
     return Section("", tables=(parts_table(d),), plots=tuple(plots))

@@ -1,13 +1,13 @@
 """Checkpoints of a run, and the value of a stop where it keeps them: that of the picked one, not of the last policy.
 
-The trend of the rows gives draws of the reward at every checkpoint. Where checkpoints are evaluated, the target is the
+The path of the rows gives draws of the reward at every checkpoint. Where checkpoints are evaluated, the target is the
 evaluation reward,
 
     evaluation reward = reward of the rows + gap,   score = evaluation reward + noise of so many completions,
 
 The gap is a random walk with an unknown start and a strength on a grid, weighted by the scores. It stays constant where
-train and evaluation reward move together, and follows their divergence. Draws follow by conditioning, as for a trend
-(`bayes_grpo.diagnosis.trend`). The best of many noisy scores is too high by chance (the winner's curse; Andrews,
+train and evaluation reward move together, and follows their divergence. Draws follow by conditioning, as for a path
+(`bayes_grpo.signals.path`). The best of many noisy scores is too high by chance (the winner's curse; Andrews,
 Kitagawa and McCloskey 2024, https://doi.org/10.1093/qje/qjad043); the posterior mean of the picked checkpoint is not.
 
     N(s) = V (R(picked of those up to s) - R(picked of those up to now)) - C (s - now)
@@ -28,8 +28,8 @@ import numpy as np
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import LEVEL, Interval, interval, percent
 from bayes_grpo.common.results import Result
-from bayes_grpo.diagnosis.trend import Trend, fit_trend
 from bayes_grpo.rows.reward_range import span_of
+from bayes_grpo.signals.path import SignalPath, fit_path
 
 if TYPE_CHECKING:
     from bayes_grpo.forecasting.forecast import Forecast
@@ -142,29 +142,29 @@ class CheckpointRewards(NamedTuple):
 
 
 def checkpoint_rewards(
-    trend: Trend, checkpoints: Checkpoints, now: float, lag: float = 0.0, seed: int = 0
+    path: SignalPath, checkpoints: Checkpoints, now: float, lag: float = 0.0, seed: int = 0
 ) -> CheckpointRewards:
     """Draws of the reward at every checkpoint, given the rows and the scores.
 
     Args:
-        trend: Of the rows.
+        path: Of the rows.
         checkpoints: The checkpoints, `Checkpoints.checked`.
         now: Last step of the log, whose policy is one of them.
         lag: Steps by which a row tells of an older policy.
         seed: Seed.
     """
     step = np.unique(np.append(checkpoints.kept, now))
-    reward = trend.at(step + lag)
+    reward = path.at(step + lag)
     if not len(checkpoints.scored):
         return CheckpointRewards(step, reward, np.zeros(len(reward)))
     rng = np.random.default_rng(seed)
     places = np.concatenate([step, checkpoints.scored])
-    rows = np.concatenate([reward, trend.at(checkpoints.scored + lag)], axis=1)
-    span, y = span_of(trend.value), checkpoints.score
-    noise, k, scale = _variance(checkpoints), len(step), max(now - float(trend.step[0]), 1.0)
+    rows = np.concatenate([reward, path.at(checkpoints.scored + lag)], axis=1)
+    span, y = span_of(path.value), checkpoints.score
+    noise, k, scale = _variance(checkpoints), len(step), max(now - float(path.step[0]), 1.0)
     of_rows = np.cov(rows.T)
     start = (2.0 * span + abs(float(y.mean() - rows[:, k:].mean()))) ** 2
-    t = np.maximum(places - trend.step[0], 0.0) / scale
+    t = np.maximum(places - path.step[0], 0.0) / scale
     gaps = [start + (walk * span) ** 2 * np.minimum(t[:, None], t) for walk in GAP_WALKS]
     off = y - rows[:, k:].mean(axis=0)
     of_scores = [(of_rows + g)[k:, k:] + noise * np.eye(len(y)) for g in gaps]
@@ -228,11 +228,11 @@ def recalled(forecast: Forecast, checkpoints: Checkpoints, seed: int = 0) -> Rec
     """
     now, kept = float(forecast.now), checkpoints.checked(float(forecast.now))
     step, reward = rewards_at_stops(forecast)
-    trend = fit_trend(forecast.logged_step, forecast.logged, seed=1)
-    if trend is None:
+    path = fit_path(forecast.logged_step, forecast.logged, seed=1)
+    if path is None:
         raise SettingError("checkpoints: too few rows to rank them; wait for more steps")
     rng = np.random.default_rng(seed)
-    behind = checkpoint_rewards(trend, kept, now, forecast.lag, seed)
+    behind = checkpoint_rewards(path, kept, now, forecast.lag, seed)
     choice = behind.choice(kept)
     # The highest draws of the present go with the highest of the past.
     ranks = np.argsort(np.argsort(reward[:, 0], kind="stable"), kind="stable")

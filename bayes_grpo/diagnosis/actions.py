@@ -13,7 +13,7 @@ from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.facts import Facts
 from bayes_grpo.diagnosis.mode import all_modes
 from bayes_grpo.diagnosis.records import CANNOT_TELL, Action, ActionKind
-from bayes_grpo.diagnosis.thresholds import THRESHOLDS
+from bayes_grpo.signals.thresholds import THRESHOLDS
 
 Condition = Callable[[Facts], bool]
 _SCORE = ("reward", "eval_reward")
@@ -54,14 +54,11 @@ def _rate(f: Facts, factor: float) -> Action:
 
 def _risky(f: Facts) -> bool:
     """Whether anything speaks against a higher learning rate."""
-    shown = f.broken or bool(f.signs) or bool(f.falls) or f.held_out_stays or f.failing > THRESHOLDS.safe
+    parted = max(f.held_out_stays, f.held_out_falls) >= THRESHOLDS.probable
+    shown = f.broken or bool(f.signs) or bool(f.falls) or parted or f.failing > THRESHOLDS.safe
     pointless = f.rate_spent is not None or f.all_wrong or f.level > THRESHOLDS.near_top
     wasted = f.waste > THRESHOLDS.half or f.truncated > THRESHOLDS.truncated
     return shown or pointless or wasted
-
-
-def _entropy_grew(f: Facts) -> bool:
-    return any(sign.finding.kind == "signal_grew" and sign.finding.signals == ("entropy",) for sign in f.signs)
 
 
 def _saved(f: Facts, kind: ActionKind) -> Action:
@@ -95,13 +92,13 @@ def _groups(f: Facts) -> Action:
 ACTIONS: dict[str, ActionRow] = {
     "go on": ActionRow(
         Action(kind="go_on"),
-        lambda f: f.rows >= THRESHOLDS.trend_rows,
-        lambda f: f.broken or f.fails or f.ended or (f.resting and not f.rose),
+        lambda f: f.rows >= THRESHOLDS.direct_rows,
+        lambda f: f.broken or f.fails or f.ended or f.falling or (f.resting and not f.rose),
     ),
-    "look again": ActionRow(_again, forbidden=lambda f: f.broken or f.fails),
+    "look again": ActionRow(_again, forbidden=lambda f: f.broken or f.fails or f.falling),
     "watch it": ActionRow(Action(kind="watch")),
     "watch fall": ActionRow(lambda f: Action(kind="watch", numbers={"rewards": 2 * f.rows})),
-    "stop": ActionRow(Action(kind="stop"), lambda f: f.rows >= THRESHOLDS.trend_rows, lambda f: f.early),
+    "stop": ActionRow(Action(kind="stop"), lambda f: f.rows >= THRESHOLDS.direct_rows, lambda f: f.early),
     "go back": ActionRow(
         lambda f: _saved(f, "go_back"),
         lambda f: f.checkpoint is not None and not f.latest,
@@ -133,7 +130,7 @@ ACTIONS: dict[str, ActionRow] = {
     "lower rate": ActionRow(lambda f: _rate(f, 0.5)),
     "raise rate": ActionRow(
         lambda f: _rate(f, 2),
-        lambda f: f.kl < THRESHOLDS.calm_kl and f.rows >= THRESHOLDS.waste_rows,
+        lambda f: f.kl < THRESHOLDS.high_kl and f.rows >= THRESHOLDS.waste_rows,
         _risky,
     ),
     "larger groups": ActionRow(
@@ -175,9 +172,7 @@ ACTIONS: dict[str, ActionRow] = {
     "entropy term": ActionRow(
         Action(kind="change_setting", setting="entropy"),
         lambda f: f.entropy,
-        lambda f: (
-            f.broken or any(s.finding.kind == "signal_grew" and s.finding.signals == ("entropy",) for s in f.signs)
-        ),
+        lambda f: f.broken or f.entropy_grew,
     ),
     "KL term": ActionRow(Action(kind="change_setting", setting="kl_weight"), lambda f: not math.isnan(f.kl)),
     "read completions": ActionRow(Action(kind="look", subject="completions")),
@@ -185,6 +180,10 @@ ACTIONS: dict[str, ActionRow] = {
     "log evaluation": ActionRow(lambda f: _log(f, "heldout"), lambda f: not f.held_out, None),
     "log KL": ActionRow(lambda f: _log(f, "kl"), lambda f: math.isnan(f.kl), None),
     "same engine": ActionRow(Action(kind="look", subject="engine")),
+    "lower staleness": ActionRow(
+        Action(kind="change_setting", setting="staleness"),
+        lambda f: "staleness" in f.view.run.signals or "dropped" in f.view.run.signals,
+    ),
     "judge by task": ActionRow(Action(kind="judge_by_task")),
     "look at part": ActionRow(Action(kind="look", subject="component"), lambda f: bool(f.falls)),
     "new run": ActionRow(Action(kind="new_run"), lambda f: f.ended),
@@ -205,7 +204,8 @@ SITUATIONS: dict[str, tuple[str, ...]] = {
     "at rest": ("take checkpoint", "stop", *_RISE_AGAIN),
     "rests early": ("look again", *_RISE_AGAIN),
     "all wrong so far": ("verifier", "look again"),
-    "falls early": ("watch fall", "stop"),
+    "falls early": ("watch fall", "go back", "lower rate"),
+    "scheduled weight": ("judge by task", "look at part"),
     CANNOT_TELL: ("look again", "stop"),
 }
 """Situation that is no mode → names of its actions, the most useful first."""

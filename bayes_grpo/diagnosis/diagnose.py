@@ -10,21 +10,21 @@ from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.results import AboutLog
 from bayes_grpo.diagnosis.actions import advice
-from bayes_grpo.diagnosis.facts import Facts, facts_of
+from bayes_grpo.diagnosis.causes import status_of
+from bayes_grpo.diagnosis.facts import Facts
+from bayes_grpo.diagnosis.few_rows import FEW_ROWS, status_of_rows
 from bayes_grpo.diagnosis.mode import HELD_OUT, Timeline, all_modes, timeline_of
 from bayes_grpo.diagnosis.modes.lost_gradient import zeros_of
-from bayes_grpo.diagnosis.parts import parts_of
 from bayes_grpo.diagnosis.plausibility import implausible, of_groups
-from bayes_grpo.diagnosis.records import Action, Finding
+from bayes_grpo.diagnosis.records import Action
 from bayes_grpo.diagnosis.result import Diagnosis, Onset
-from bayes_grpo.diagnosis.rows import RunSoFar
-from bayes_grpo.diagnosis.status import MODES, ModeProbabilities, Status
-from bayes_grpo.diagnosis.status_of import status_of
+from bayes_grpo.diagnosis.status import MODES, ModeProbabilities
 from bayes_grpo.diagnosis.story import progress_text, resume_behind, story, sudden_events
-from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.diagnosis.trend import RunTrends, trends_of
+from bayes_grpo.diagnosis.view import RunView
 from bayes_grpo.diagnosis.wording import joined
 from bayes_grpo.logs.reading import RunLike, as_run
+from bayes_grpo.signals.parts import parts_of
+from bayes_grpo.signals.thresholds import THRESHOLDS
 
 if TYPE_CHECKING:
     from bayes_grpo.rollouts.records import Rollouts
@@ -67,30 +67,32 @@ def diagnose(run: RunLike, *, up_to_step: float | None = None, rollouts: Rollout
         from bayes_grpo.rollouts.join import gain_of  # SciPy's statistics, half a second that few calls need
 
         gain, doubts = gain_of(shown, rollouts if up_to_step is None else rollouts.until(up_to_step))
-    rows, trends = RunSoFar.of(shown, gain), trends_of(shown)
-    wait = Action(kind="wait", numbers={"rewards": THRESHOLDS.waste_rows})
-    status = Status("unclear", Finding(kind="too_few_rewards", probability=1.0), wait)
-    sentence, timeline, evidence, zeros = f"Cannot tell: {status.finding.clause}.", None, {}, None
+    view = RunView.of(shown, gain)
+    rows = max(len(shown.step), len(shown.eval_step))
+    status = status_of_rows(shown)
+    sentence = status.headline
+    timeline, evidence, zeros = None, {}, None
     estimate = ModeProbabilities({m.name: m.chances.unseen for m in all_modes() if m.name in MODES})
-    onsets, remedies, missing = {}, {}, ("reward",)
-    if trends is not None:
-        timeline = timeline_of(rows, trends)
+    onsets, remedies, missing = {}, {}, () if shown.has_reward or shown.has_eval else ("reward",)
+    if view is not None:
+        timeline = timeline_of(view)
         estimate = timeline.now
-        zeros = zeros_of(rows, shown)
-        evidence = _evidence(timeline, rows, trends) | ({} if zeros is None else {"zero_loss": zeros.clause})
-        resumed = resume_behind(timeline, rows, shown)
-        facts = facts_of(trends, rows, estimate.failing, resumed)
+        zeros = zeros_of(view)
+        evidence = _evidence(timeline, view) | ({} if zeros is None else {"zero_loss": zeros.clause})
+        resumed = resume_behind(timeline, view)
+        facts = Facts(view, timeline, resumed)
         if resumed is not None:
             changes = (x.clause for x in resumed.changes)
             evidence["resume"] = joined((f"a fall begins at {shown.step_name(resumed.step)}", *changes))
         onsets, remedies = _what_to_do(timeline, facts)
-        logged = {*shown.signals, *([HELD_OUT] if rows.held_out.rows else [])}
+        logged = {*shown.signals, *([HELD_OUT] if view.held_out is not None else [])}
         wanted = dict.fromkeys(x for m in all_modes() for x in m.wants if x not in logged)
         # A log of evaluation rewards alone lacks the train reward that hacking would raise.
-        missing = tuple("train reward" if x == HELD_OUT and rows.uses_eval else x for x in wanted)
-        happened = sudden_events(rows, shown)
-        status = status_of(timeline, rows, facts, happened)
-        sentence = story(timeline, trends, status.finding.mode, happened)
+        missing = tuple("train reward" if x == HELD_OUT and view.paths.uses_eval else x for x in wanted)
+        happened = sudden_events(view)
+        if rows > FEW_ROWS:
+            status = status_of(facts, happened)
+            sentence = story(timeline, view, status.finding.mode, happened)
     return Diagnosis(
         status=status,
         sentence=f"{sentence} {gain.sentence}" if gain else sentence,
@@ -101,21 +103,33 @@ def diagnose(run: RunLike, *, up_to_step: float | None = None, rollouts: Rollout
         missing=missing,
         suggested=shown.suggested,
         about=about,
-        notes=(*shown.notes, *implausible(shown), *([rows.ends.assumed] if rows.ends.assumed else []), *doubts),
-        trends=trends,
+        notes=(
+            *shown.notes,
+            *implausible(shown),
+            *_assumed(view),
+            *doubts,
+        ),
+        paths=None if view is None else view.paths,
         timeline=timeline,
         gain=gain,
         zeros=zeros,
-        parts=() if trends is None else parts_of(trends),
+        parts=() if view is None else parts_of(view.paths),
     )
 
 
-def _evidence(timeline: Timeline, rows: RunSoFar, trends: RunTrends) -> dict[str, str]:
+def _assumed(view: RunView | None) -> tuple[str, ...]:
+    """What the range of the reward takes for granted."""
+    if view is None or not view.paths.ends.assumed:
+        return ()
+    return (view.paths.ends.assumed,)
+
+
+def _evidence(timeline: Timeline, view: RunView) -> dict[str, str]:
     """What the log shows of every mode that has something to show, over all of it."""
-    found = {"progress": progress_text(trends)}
+    found = {"progress": progress_text(view)}
     for mode in all_modes():
         if mode.is_failure and mode.name in timeline.modes:
-            found[mode.name] = mode.text(rows, trends, float(rows.reward.step[0]), rows.last_step)
+            found[mode.name] = mode.text(view, float(view.steps[0]), view.last_step)
     return {name: text for name, text in found.items() if text}
 
 

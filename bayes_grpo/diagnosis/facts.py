@@ -1,238 +1,379 @@
-"""Facts of a run that decide its actions: numbers and flags from the logged rows."""
+"""Facts of a run that decide its status and its actions: numbers and shares of draws, from one view of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from bayes_grpo.common.text import StepName, plain
-from bayes_grpo.diagnosis.logged import Logged, fall_of
+from bayes_grpo.common.text import plain
+from bayes_grpo.diagnosis.mode import Timeline
+from bayes_grpo.diagnosis.modes.dynamical_instability import evaluation_lost, reward_lost
+from bayes_grpo.diagnosis.modes.reward_hacking import changes, stays_behind, turned
 from bayes_grpo.diagnosis.records import Finding
-from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.story import Resume
-from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.diagnosis.trend import RunTrends, fallen_of, rate_spent_at, rise_chance
-from bayes_grpo.logs.run import Run
-from bayes_grpo.rows.series import is_share
+from bayes_grpo.diagnosis.strain import growths, scheduled_part
+from bayes_grpo.diagnosis.view import RunView
+from bayes_grpo.rows.series import stretches
+from bayes_grpo.signals.path import SignalPath
+from bayes_grpo.signals.run_paths import best_checkpoint, rate_spent_at
+from bayes_grpo.signals.thresholds import THRESHOLDS
+
+_LAST_ROWS = 3
+"""Rows at the end of which all are NaN where a log ends in NaN."""
+_HALF_PACE = 1.0 / 6.0
+"""Share of the gain that the last third of the rows brings at half the mean pace."""
+_NOTHING = 2e-3
+"""Share of the span below which a level is written as 0."""
+_NEAR_BEST = 0.9
+"""Level of an evaluation reward above which it cannot share much of a rise."""
 
 
-class Sign(NamedTuple):
-    """A sign of instability: a signal with its change, and whether it warrants a look alone."""
-
-    finding: Finding
-    strong: bool
-
-
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, eq=False)
 class Facts:
-    """Inputs of the actions' conditions.
+    """What is known of a run, for conditions of causes and actions. Each is computed when it is needed.
 
     Attributes:
-        rows: Logged rewards.
-        failing: Probability of any failure.
-        signs: Signs of instability in reward, evaluation reward, gradient norm, entropy and KL.
-        kl: Mean KL of the last rows; 0 without one where its weight is known to be 0, NaN elsewhere.
-        held_out: Whether an evaluation or gold reward is logged.
-        checkpoint: Step of the best policy by the logged scores; None where no score can choose one.
-        latest: Whether that step is the last one, so that nothing is gained by going back.
-        rose: Whether the reward rose since the start.
-        crept: Whether it lies above the start almost surely, by any amount.
-        resting: Whether its last half has changed by no more than its noise, in enough rows.
-        early: Whether few of the planned rewards are logged, or few rewards beneath whose noise a rise may go on.
-        level: Its level as a share of its range; NaN where that is unknown.
-        at_top: Whether that is the top of the range, with rows enough to tell it from a lower level.
-        solved: Whether an evaluation reward is at its maximum too, so that the task itself is solved.
-        waste: Share of zero-variance groups or rows; NaN without a signal for it.
-        idle: Whether zero-variance groups call for a change: many of them, or many late rows without others.
-        all_wrong: Whether the reward was never above its lowest value.
-        constant: Whether it was the same in every row.
-        truncated: Share of completions that hit the length limit; NaN where it is not logged.
-        truncated_pays: Whether the reward is higher, or rose more, than complete completions could earn.
-        not_finite: Signals that are NaN at the end.
-        learning_rate: Highest learning rate; None where it is unknown.
-        step_name: Function from a step to its name in the log.
-        group_size: Completions a prompt; None where it is unknown.
-        entropy: Whether an entropy is logged.
-        noise: Standard deviation of a row.
-        noisy: Whether that could hide a relevant rise.
-        rate_spent: Step at which the learning rate ended; None where it has not.
-        planned: Planned steps where the run has reached them; None elsewhere.
-        rows_planned: Rewards that the log has at its planned end; None where that is unknown or reached.
-        every_step: Whether a row follows each step, so that no more can be logged.
-        stuck: Step at which the reward jumped down to the value of all rows since, but the evaluation reward did not.
-        falls: Components and environments in [0, 1] that are being lost.
-        held_out_falls: Whether the evaluation reward lies below its best beyond noise.
-        held_out_stays: Whether it stays unchanged while the train reward rises.
-        suggested: Column that was not recognized → candidate keys of the log.
+        view: The run.
+        timeline: Its modes.
         resumed: The resume at which a failure under way begins; None without.
     """
 
-    rows: int
-    failing: float = 0.0
-    signs: tuple[Sign, ...] = ()
-    kl: float = np.nan
-    held_out: bool = False
-    checkpoint: float | None = None
-    latest: bool = False
-    rose: bool = False
-    crept: bool = False
-    resting: bool = False
-    early: bool = False
-    level: float = np.nan
-    at_top: bool = False
-    solved: bool = False
-    waste: float = np.nan
-    idle: bool = False
-    all_wrong: bool = False
-    constant: bool = False
-    truncated: float = np.nan
-    truncated_pays: bool = False
-    not_finite: tuple[str, ...] = ()
-    learning_rate: float | None = None
-    step_name: Callable[[float], StepName] = StepName
-    group_size: float | None = None
-    entropy: bool = False
-    noise: float = np.nan
-    noisy: bool = True
-    rate_spent: float | None = None
-    planned: float | None = None
-    rows_planned: float | None = None
-    every_step: bool = False
-    stuck: float | None = None
-    falls: tuple[Finding, ...] = ()
-    held_out_falls: bool = False
-    held_out_stays: bool = False
-    suggested: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    view: RunView
+    timeline: Timeline
     resumed: Resume | None = None
 
     @property
-    def broken(self) -> bool:
-        """Whether the log ends in NaN values."""
-        return bool(self.not_finite)
+    def rows(self) -> int:
+        """Logged rewards."""
+        return self.view.rows
+
+    @property
+    def failing(self) -> float:
+        """Probability of any of the four failures."""
+        return self.timeline.now.failing
 
     @property
     def fails(self) -> bool:
         """Whether a failure is more probable than not."""
         return self.failing > THRESHOLDS.probable
 
+    def under_way(self, mode: str) -> float:
+        """Probability that a mode is under way; 0 of one that this log cannot have."""
+        found = self.timeline.modes.get(mode)
+        return found.under_way if found is not None else 0.0
+
+    @cached_property
+    def lost(self) -> float:
+        """Share of the draws in which the reward is lost."""
+        return float(reward_lost(self.view)[:, -1].mean())
+
+    @cached_property
+    def evaluation_lost(self) -> float:
+        """Share of the draws in which the evaluation reward is lost while the train reward has not risen."""
+        found = evaluation_lost(self.view)
+        return 0.0 if found is None else float(found[:, -1].mean())
+
+    @cached_property
+    def fell(self) -> float:
+        """Share of the draws in which the reward, not the evaluation reward, lies below its best."""
+        return float(self.view.reward.fell()[:, -1].mean())
+
+    @property
+    def falling(self) -> bool:
+        """Whether it more probably fell than not, and may be lost."""
+        return self.fell >= THRESHOLDS.probable and self.under_way("dynamical_instability") >= THRESHOLDS.safe
+
+    @cached_property
+    def signs(self) -> tuple[Finding, ...]:
+        """Signs of instability: signals that grew, and an evaluation reward below its best, the most certain first."""
+        found = [
+            Finding(
+                kind="signal_grew",
+                signals=(x.signal,),
+                numbers={"early": x.before, "late": x.now},
+                probability=x.probability,
+            )
+            for x in growths(self.view)
+        ]
+        return tuple(found)
+
+    @property
+    def strong_sign(self) -> bool:
+        """Whether a sign warrants a look alone: a gradient norm or loss that multiplied."""
+        return any(x.signals[0] in ("grad_norm", "loss", "kl") for x in self.signs)
+
+    @property
+    def entropy_grew(self) -> bool:
+        """Whether the entropy has doubled."""
+        return any(x.signals == ("entropy",) for x in self.signs)
+
+    @cached_property
+    def kl(self) -> float:
+        """KL to the reference now; 0 without one where its weight is known to be 0, NaN elsewhere."""
+        path = self.view.signal("kl")
+        if path is not None:
+            return float(np.median(path.now))
+        return 0.0 if self.view.run.settings.kl_weight.given == 0.0 else np.nan
+
+    @property
+    def held_out(self) -> bool:
+        """Whether an evaluation or gold reward is logged that can choose a checkpoint."""
+        return self.view.paths.score is not None
+
+    @cached_property
+    def checkpoint(self) -> float | None:
+        """Step of the best policy by the logged scores; None where no score can choose one."""
+        step = best_checkpoint(self.view.paths)
+        if step is None and not self.held_out and self.lost >= THRESHOLDS.probable:
+            return self.view.reward.best_step
+        return step
+
+    @property
+    def latest(self) -> bool:
+        """Whether the best checkpoint is the last one, so that nothing is gained by going back."""
+        return self.checkpoint is not None and self.checkpoint >= self.view.last_step
+
+    @cached_property
+    def rose(self) -> bool:
+        """Whether the reward has risen, almost surely and by an amount that matters."""
+        return self.view.rose
+
+    @property
+    def crept(self) -> bool:
+        """Whether it lies above the start almost surely, by any amount."""
+        return float((self.view.rise[:, -1] > 0.0).mean()) >= THRESHOLDS.sure
+
+    @property
+    def resting(self) -> bool:
+        """Whether it more probably rests than not."""
+        return self.under_way("plateaued") >= THRESHOLDS.probable
+
+    @cached_property
+    def early(self) -> bool:
+        """Whether few of the planned rewards are logged, or few rewards beneath whose noise a rise may go on."""
+        path = self.view.reward
+        gain = path.now - path.start
+        late = path.now - path.draws[:, path.draws.shape[1] * 2 // 3]
+        may_rise = self.rose and float((late > _HALF_PACE * gain).mean()) > 1.0 - THRESHOLDS.sure  # half the mean pace
+        enough = max(THRESHOLDS.plateau_rows * may_rise, THRESHOLDS.early * (self.rows_planned or 0.0))
+        return self.rows < enough
+
+    @property
+    def level(self) -> float:
+        """Level of the reward as a share of its range; NaN where that is unknown."""
+        return min(self.view.level_now, 1.0)
+
+    @property
+    def at_top(self) -> bool:
+        """Whether that is the top of the range, almost surely."""
+        level = self.view.level[:, -1]
+        surely = float(np.quantile(level, 1.0 - THRESHOLDS.sure)) >= THRESHOLDS.near_top
+        return self.level > THRESHOLDS.solved and surely
+
+    @property
+    def solved(self) -> bool:
+        """Whether an evaluation reward is at its maximum too, so that the task itself is solved."""
+        score = self.view.paths.score
+        return score is not None and score.unit == "share" and float(np.median(score.now)) > THRESHOLDS.solved
+
+    @cached_property
+    def waste(self) -> float:
+        """Share of groups or rows without variance now; NaN where nothing tells."""
+        path = self.view.idle
+        return float(np.median(path.now)) if path is not None else np.nan
+
+    @property
+    def idle(self) -> bool:
+        """Whether groups without variance call for a change."""
+        return self.waste > THRESHOLDS.idle
+
+    @property
+    def all_wrong(self) -> bool:
+        """Whether the reward was never above its lowest value."""
+        return self.view.paths.ends.known and self.view.unrewarded
+
+    @property
+    def constant(self) -> bool:
+        """Whether it was the same in every row."""
+        return self.view.constant
+
+    @cached_property
+    def truncated(self) -> float:
+        """Share of completions that hit the length limit now; NaN where it is not logged."""
+        path = self.view.signal("completions_clipped_ratio")
+        return float(np.median(path.now)) if path is not None else np.nan
+
+    @property
+    def truncated_pays(self) -> bool:
+        """Whether the reward is higher, or rose more, than complete completions could earn."""
+        return self.truncated > THRESHOLDS.truncated and (self.rose or self.view.level_now > 1.0 - self.truncated)
+
+    @property
+    def not_finite(self) -> tuple[str, ...]:
+        """Signals that are NaN in every one of the last rows."""
+        return tuple(name for name, x in self.view.nan.items() if x.value[-_LAST_ROWS:].all())
+
+    @property
+    def broken(self) -> bool:
+        """Whether the log ends in NaN values."""
+        return bool(self.not_finite)
+
+    @cached_property
+    def learning_rate(self) -> float | None:
+        """Highest learning rate; None where it is unknown."""
+        rate = self.view.run.settings.learning_rate.value
+        logged = self.view.logged("learning_rate").value
+        if rate is None and np.any(logged > 0.0):
+            rate = logged.max()
+        return None if rate is None else float(rate)
+
+    @property
+    def group_size(self) -> float | None:
+        """Completions a prompt; None where it is unknown."""
+        size = float(self.view.run.settings.group_size.value or 0.0)
+        return size if size >= 2 else None
+
+    @property
+    def entropy(self) -> bool:
+        """Whether an entropy is logged."""
+        return "entropy" in self.view.run.signals
+
+    @property
+    def noise(self) -> float:
+        """Standard deviation of a row."""
+        return self.view.reward.noise
+
+    @property
+    def noisy(self) -> bool:
+        """Whether that could hide a relevant rise."""
+        return self.noise > THRESHOLDS.material * self.view.reward.span
+
+    @cached_property
+    def rate_spent(self) -> float | None:
+        """Step at which the learning rate ended; None where it has not."""
+        return rate_spent_at(self.view.run)
+
+    @cached_property
+    def planned(self) -> float | None:
+        """Planned steps where the run has reached them; None elsewhere."""
+        run = self.view.run
+        planned = float(run.settings.total_steps.given or 0.0)
+        if not planned or not len(run.step):
+            return None
+        from_zero = bool(np.isfinite(run.reward[0]) and run.step[0] == 0.0)  # a train reward of step 0: to N - 1
+        # A log that goes on far beyond the planned steps had another plan.
+        over = planned <= float(run.step[-1]) + from_zero <= THRESHOLDS.past_plan * planned + 1.0
+        return planned if over else None
+
+    @cached_property
+    def rows_planned(self) -> float | None:
+        """Rewards that the log has at its planned end, at the logged pace; None where that is unknown or reached."""
+        y = self.view.reward.logged
+        ahead = float(self.view.run.settings.total_steps.given or 0.0) - float(y.step[-1])
+        if ahead <= 0.0:
+            return None
+        return y.rows + float(np.floor(ahead * (y.rows - 1) / (y.step[-1] - y.step[0])))
+
     @property
     def ended(self) -> bool:
         """Whether the learning rate or the planned steps have come to an end."""
         return self.rate_spent is not None or self.planned is not None
 
+    @property
+    def every_step(self) -> bool:
+        """Whether a row follows each step, so that no more can be logged."""
+        y = self.view.reward.logged
+        return bool(y.step[-1] - y.step[0] <= y.rows - 1)
 
-def facts_of(trends: RunTrends, rows: RunSoFar, failing: float, resumed: Resume | None = None) -> Facts:
-    """The facts of a run.
+    @cached_property
+    def stuck(self) -> float | None:
+        """Step at which the reward jumped down to the value of all rows since, but the evaluation reward did not."""
+        y, held_out = self.view.reward.logged, self.view.held_out
+        if held_out is None or self.lost < THRESHOLDS.probable:
+            return None
+        first = stretches(y.value == y.value[-1])[-1][0]
+        before = y.value[max(0, first - _LAST_ROWS) : first]
+        best = float(np.median(self.view.reward.best))
+        sudden = len(before) and before.mean() - y.value[-1] > THRESHOLDS.half * (best - y.value[-1])
+        lasts = y.rows - first >= THRESHOLDS.direct_rows
+        holds = float((held_out.now > THRESHOLDS.half * held_out.best).mean()) > THRESHOLDS.probable
+        return float(y.step[first]) if sudden and lasts and holds else None
+
+    @cached_property
+    def falls(self) -> tuple[Finding, ...]:
+        """Components and environments in [0, 1] that have lost 30% of their best."""
+        found = {**self.view.paths.components, **self.view.paths.environments}
+        out = []
+        for name, path in found.items():
+            fell = path.fell(THRESHOLDS.turned)[:, -1]
+            if path.unit == "share" and fell.mean() >= THRESHOLDS.probable:
+                kind = {"environment": 1.0} if name in self.view.paths.environments else {}
+                out.append(fall_of(plain(name, 40), path, fell, kind="component_fell", numbers=kind))
+        return tuple(out)
+
+    @cached_property
+    def scheduled(self) -> str | None:
+        """The component whose weight a schedule takes down; None where none is."""
+        return scheduled_part(self.view)
+
+    @cached_property
+    def held_out_falls(self) -> float:
+        """Share of the draws in which the evaluation reward lies below its best by a tenth of it."""
+        path = self.view.held_out
+        if path is None or (path.unit == "share" and float(np.median(path.best)) < THRESHOLDS.hollow):
+            return 0.0
+        return float(path.fell()[:, -1].mean())
+
+    @cached_property
+    def held_out_stays(self) -> float:
+        """Share of the draws in which it hardly shares a rise of the train reward, or turns while that holds."""
+        path = self.view.held_out
+        if path is None:
+            return 0.0
+        gain, shared = changes(self.view, path)
+        stays = stays_behind(gain, shared)[:, -1]
+        near_top = np.isfinite(path.low) & (path.now > _NEAR_BEST * path.span)
+        return float((stays & ~near_top).mean())
+
+    @cached_property
+    def parts_ways(self) -> float:
+        """Share of the draws in which it has turned while the train reward holds and rose."""
+        path = self.view.held_out
+        if path is None:
+            return 0.0
+        gain, _ = changes(self.view, path)
+        return float((turned(self.view, path, THRESHOLDS.fell) & (gain > THRESHOLDS.parted))[:, -1].mean())
+
+    @property
+    def suggested(self) -> Mapping[str, tuple[str, ...]]:
+        """Column that was not recognized → candidate keys of the log."""
+        return self.view.run.suggested
+
+    def step_name(self, step: float):
+        """A step as the log counts it."""
+        return self.view.run.step_name(step)
+
+
+def shown_level(path: SignalPath, draws: np.ndarray) -> float:
+    """Median of a level; 0 where it is nothing beside the span."""
+    level = float(np.median(draws))
+    return 0.0 if abs(level) < _NOTHING * path.span else level
+
+
+def fall_of(name: str, path: SignalPath, holds: np.ndarray, kind: str, **more: object) -> Finding:
+    """The fall of a signal, its best level given that it fell.
 
     Args:
-        trends: Trends of the run, for its settings.
-        rows: All of its rows.
-        failing: Probability that something fails.
-        resumed: The resume at which a failure under way begins.
+        name: Its name.
+        path: Its path.
+        holds: In which draws it fell, shape (draws,).
+        kind: Kind of the finding.
+        more: Further fields of it.
     """
-    run, y, held_out, settings = trends.run, rows.reward, rows.held_out, trends.run.settings
-    rate, group = settings.learning_rate.value, float(settings.group_size.value or 0.0)
-    if rate is None and np.any((logged := Logged.of(run.step, run.values("learning_rate")).value) > 0.0):
-        rate = logged.max()
-    truncated = rows.signal("completions_clipped_ratio").lately
-    judged, few, step = rows.judged, THRESHOLDS.least_rows, rows.held_out_best
-    if judged is None and (fallen := fallen_of(trends.reward, rows.ends)) is not None:
-        step = fallen.saved_step  # what forecast and decision go by
-    least = rows.level - THRESHOLDS.going_errors * y.error / (np.sqrt(2.0) * rows.span)
-    planned, rows_planned = _plan(run, y)
-    parts = {name: Logged.of(run.step, x) for name, x in {**run.components, **run.environments}.items()}
-    scored = held_out.rows >= THRESHOLDS.held_out_rows - 1
-    scored = scored and not (is_share(held_out.value) and held_out.best < THRESHOLDS.hollow)
-    rose = rows.rose or rise_chance(trends) >= THRESHOLDS.sure
-    (gain, _), (late, error) = y.change(0), y.change(1)
-    may_rise = rose and late + THRESHOLDS.going_errors * error > THRESHOLDS.half * gain  # half: as on a straight line
-    enough = max(2 * THRESHOLDS.waste_rows * may_rise, THRESHOLDS.early * (rows_planned or 0.0))
-    return Facts(
-        rows=y.rows,
-        failing=failing,
-        signs=_signs(rows),
-        kl=float(np.fmax(rows.signal("kl").lately, 0.0 if settings.kl_weight.given == 0.0 else np.nan)),
-        held_out=judged is not None,
-        checkpoint=step,
-        latest=step is not None and step >= rows.last_step,
-        rose=rose,
-        crept=float(np.mean(trends.reward.change() > 0.0)) >= THRESHOLDS.sure,
-        early=y.rows < enough,
-        resting=y.rows >= THRESHOLDS.waste_rows and abs(rows.late_change) <= 1.0,
-        level=float(np.minimum(rows.level, 1.0)),
-        at_top=rows.level > THRESHOLDS.solved and least >= THRESHOLDS.easy,
-        solved=judged is not None and is_share(judged.value) and judged.now > THRESHOLDS.solved,
-        waste=rows.waste,
-        idle=bool(rows.waste > THRESHOLDS.share_named) or rows.idle.lately > THRESHOLDS.dead,
-        all_wrong=rows.ends.known and bool(np.all(y.value <= rows.ends.low)),
-        constant=rows.constant,
-        truncated=truncated,
-        truncated_pays=bool(truncated > THRESHOLDS.truncated) and (rows.rise > 1.0 or rows.level > 1.0 - truncated),
-        not_finite=tuple(n for n, x in rows.nan.items() if x.rows >= few and x.value[-few:].all()),
-        learning_rate=None if rate is None else float(rate),
-        step_name=run.step_name,
-        group_size=group if group >= 2 else None,
-        entropy="entropy" in rows.signals,
-        noise=y.noise,
-        noisy=y.noise > THRESHOLDS.risen * rows.span,
-        rate_spent=rate_spent_at(run),
-        planned=planned,
-        rows_planned=rows_planned,
-        every_step=bool(y.rows > 1 and y.step[-1] - y.step[0] <= y.rows - 1),
-        stuck=rows.stuck if scored and held_out.now > THRESHOLDS.half * held_out.best else None,
-        falls=tuple(
-            fall_of(plain(n, 40), x, "component_fell") for n, x in parts.items() if is_share(x.value) and x.loss() > 1.0
-        ),
-        held_out_falls=scored and held_out.fell(THRESHOLDS.rose_errors, THRESHOLDS.held_out_fall),
-        held_out_stays=_held_out_stays(rows),
-        suggested=run.suggested,
-        resumed=resumed,
-    )
-
-
-def _plan(run: Run, y: Logged) -> tuple[float | None, float | None]:
-    """Planned steps where they are over, and rewards at the planned end, at the logged pace, where it is to come."""
-    planned, over = float(run.settings.total_steps.given or 0.0), False
-    if len(run.step):  # a log that goes on far beyond the planned steps had another plan
-        from_zero = bool(np.isfinite(run.reward[0]) and run.step[0] == 0.0)  # a train reward of step 0: to N - 1
-        over = planned <= float(run.step[-1]) + from_zero <= THRESHOLDS.past_plan * planned + 1.0
-    ahead = planned - float(y.step[-1])
-    rows = y.rows + float(np.floor(ahead * (y.rows - 1) / (y.step[-1] - y.step[0]))) if ahead > 0.0 else None
-    return planned if planned and over else None, rows
-
-
-def _signs(rows: RunSoFar) -> tuple[Sign, ...]:
-    """Signs of instability, the strongest first."""
-    found = []
-    for name, y in (("reward", rows.reward), ("eval_reward", rows.held_out)):
-        if y.rows >= THRESHOLDS.held_out_rows - 1 and y.fell():
-            clear = y is not rows.reward and y.best - y.now > THRESHOLDS.gain_errors * y.error
-            found.append(Sign(fall_of(name, y), clear))
-    for signal, most, strong in (
-        ("grad_norm", THRESHOLDS.sign_grad, THRESHOLDS.strong_grad),
-        ("entropy", THRESHOLDS.calm_entropy, np.inf),
-        ("kl", THRESHOLDS.kl_times, np.inf),
-    ):
-        size = np.abs(rows.signal(signal).value)
-        if len(size) < THRESHOLDS.trend_rows:
-            continue
-        quarter = len(size) // THRESHOLDS.late_part
-        early, late = float(np.median(size[:quarter])), float(np.quantile(size[-quarter:], 0.75))
-        # Steps without reward variance have hardly a gradient, and half of the early ones may be such steps.
-        ordinary = float(np.quantile(size[:quarter], 0.75)) if signal == "grad_norm" else 0.0
-        if signal == "kl" and late < THRESHOLDS.calm_kl:
-            continue
-        if early > 0.0 and late > max(most * early, THRESHOLDS.doubled * ordinary):
-            grew = Finding(kind="signal_grew", signals=(signal,), numbers={"early": early, "late": late})
-            found.append(Sign(grew, late > strong * early))
-    return tuple(sorted(found, key=lambda s: not s.strong))
-
-
-def _held_out_stays(rows: RunSoFar) -> bool:
-    """Whether it stays unchanged, or near 0, while the train reward rises."""
-    gain, carried = rows.carried or (0.0, 0.0)
-    noise, nothing = THRESHOLDS.going_errors * rows.held_out.error, THRESHOLDS.hack_shared * THRESHOLDS.hollow
-    return gain > 0.0 and carried < THRESHOLDS.hack_shared * gain and (carried < noise or rows.held_out.now < nothing)
+    best = path.best[holds] if holds.any() else path.best
+    numbers = {"best": shown_level(path, best), "now": shown_level(path, path.now)}
+    extra = more.pop("numbers", {})
+    return Finding(kind=kind, signals=(name,), numbers=numbers | extra, **more)  # pyright: ignore

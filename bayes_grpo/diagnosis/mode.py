@@ -1,20 +1,19 @@
-"""Interface of a failure mode, one file in `bayes_grpo.diagnosis.modes` each, and the map from strength to probability.
+"""Interface of a failure mode, one file in `bayes_grpo.diagnosis.modes` each, and the timeline of a run.
 
-    P = least + (most - least) s^k / (c + s^k),     s: strength, the evidence over its threshold
+A mode is a predicate on the drawn paths of a run: for every draw and every step it holds or not. Its probability at a
+step is
 
-c is such that P = 0.5 at s = 1, so that a threshold in the table is the one at which a failure is named.
-`least` is the rate of a mode where its definition does not hold, `most` where it clearly holds: rounded shares of
-labeled public logs, the only learned numbers. Definitions generalize to logs of new authors; weights learned from few
-authors did not.
+    P = least + (most - least) · share of the draws in which it holds,
 
-The timeline of a run has for every mode the probability over time and its episodes. Modes do not exclude one another.
-A definition sees the rows up to each step and none after it, so that the probability is the one that was known then.
+`least` the rate of a mode where its definition does not hold, `most` where it clearly holds: rounded shares of labeled
+public logs, the only learned numbers. Definitions generalize to logs of new authors; weights learned from few authors
+did not. Modes do not exclude one another. All draws see the whole log, so an episode is dated by what follows it too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import ClassVar, NamedTuple
 
@@ -24,18 +23,14 @@ from bayes_grpo.common.imports import modules_in
 from bayes_grpo.common.intervals import Interval, interval
 from bayes_grpo.common.results import Result
 from bayes_grpo.diagnosis import modes
-from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.status import MODES, ModeProbabilities
-from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.diagnosis.trend import RunTrends
-from bayes_grpo.diagnosis.wording import label_of
+from bayes_grpo.diagnosis.view import RunView
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rows.series import stretches
+from bayes_grpo.signals.thresholds import THRESHOLDS
 
 HELD_OUT = "gold or evaluation reward"
 """What a mode wants that is no signal under one name."""
-MOST_PROBABLE = 0.95
-"""No probability is higher, however clear a measurement is: a log may be misread."""
 
 
 class Calibration(NamedTuple):
@@ -44,35 +39,20 @@ class Calibration(NamedTuple):
     Attributes:
         least: Where its definition does not hold.
         unseen: Where no logged signal could show it.
-        most: Where it holds clearly.
-        steep: Power of the strength.
+        most: Where it holds.
     """
 
     least: float
     unseen: float
     most: float
-    steep: float = 4.0
 
-    def at(self, strength: float) -> float:
-        """Probability at a finite strength: one half where the evidence is at its threshold."""
-        half = (self.most - THRESHOLDS.probable) / (THRESHOLDS.probable - self.least)
-        return self.least + (self.most - self.least) / (1.0 + half * (1.0 / max(strength, 1e-9)) ** self.steep)
+    def at(self, share: np.ndarray) -> np.ndarray:
+        """Probability where the definition holds in a share of the draws."""
+        return self.least + (self.most - self.least) * share
 
 
-MEASURED = Calibration(0.0, 0.0, MOST_PROBABLE, 12.0)
-"""Calibration of a mode that a logged quantity defines: nothing is learned, and the threshold is sharp."""
-
-
-class ModeLook(NamedTuple):
-    """Probability of a mode by the rows up to a step.
-
-    Attributes:
-        probability: That it is under way.
-        seen: Whether a signal for it is logged; if not, the probability is the rate in such logs.
-    """
-
-    probability: float
-    seen: bool
+MEASURED = Calibration(0.0, 0.0, 0.95)
+"""Calibration of a mode that a logged quantity defines: nothing is learned, but a log may be misread."""
 
 
 class Mode:
@@ -83,7 +63,7 @@ class Mode:
         is_failure: Whether it needs an action.
         required_signal: Signal that it requires, in words; "" where the reward suffices.
         wants: Further useful signals, by their canonical names, or `HELD_OUT`.
-        chances: Map from its strength to a probability.
+        chances: Map from the share of draws to a probability.
         remedies: Names of `actions.ACTIONS`, the most useful first.
     """
 
@@ -94,48 +74,35 @@ class Mode:
     chances: ClassVar[Calibration] = MEASURED
     remedies: ClassVar[tuple[str, ...]] = ()
 
-    @property
-    def label(self) -> str:
-        """The name in words."""
-        return label_of(self.name)
-
-    def strength(self, rows: RunSoFar) -> float:
-        """Evidence over its threshold: above 1 the mode is under way, below 1 it is not.
+    def holds(self, view: RunView) -> np.ndarray | None:
+        """Whether the mode is under way.
 
         Args:
-            rows: The rows up to a step.
+            view: The run.
 
         Returns:
-            At least 0; NaN where no logged signal could show it; infinite where a single row measures it.
+            Shape (draws, n), bool, over the steps of the view; None where no logged signal could show it.
         """
         raise NotImplementedError
 
-    def began(self, rows: RunSoFar) -> Interval | None:
-        """Interval of its onset, where all rows date it better than the first look that shows it."""
-        return None
+    def certain(self, view: RunView) -> bool:
+        """Whether a direct measurement shows it, whatever the labels of other logs say."""
+        return False
 
-    def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float, level: bool = True) -> str:
-        """Evidence for it, a clause with the run's numbers; "" without a measure.
+    def text(self, view: RunView, first: float, last: float) -> str:
+        """Its severity, a clause with the run's numbers; "" without a measure.
 
         Args:
-            rows: All rows.
-            trends: Trends of the run.
+            view: The run.
             first: First step that counts.
             last: Last step.
-            level: Whether to name the level of its intervals.
         """
         return ""
 
-    def look(self, rows: RunSoFar) -> ModeLook:
-        """Its probability, given the rows up to a step."""
-        strength, known = self.strength(rows), self.chances
-        if np.isnan(strength):
-            return ModeLook(known.unseen, False)
-        if np.isinf(strength):
-            return ModeLook(MOST_PROBABLE, True)
-        if known is MEASURED and rows.reward.rows < THRESHOLDS.trend_rows:
-            return ModeLook(known.least, True)
-        return ModeLook(known.at(strength), True)
+    def probability(self, view: RunView, holds: np.ndarray) -> np.ndarray:
+        """Its probability at each step, shape (n,)."""
+        share = holds.mean(axis=0)
+        return (MEASURED if self.certain(view) else self.chances).at(share)
 
 
 def all_modes() -> tuple[Mode, ...]:
@@ -156,16 +123,22 @@ def failure_names() -> frozenset[str]:
     return frozenset(mode.name for mode in all_modes() if mode.is_failure)
 
 
-def probabilities_of(rows: RunSoFar) -> ModeProbabilities:
-    """Probabilities of the four failures at the last of some rows, and of other failures where the log shows them."""
-    looks = {mode: mode.look(rows) for mode in all_modes() if mode.is_failure}
-    return ModeProbabilities({m.name: x.probability for m, x in looks.items() if x.seen or m.name in MODES})
+def probabilities_of(view: RunView | None) -> ModeProbabilities:
+    """Probabilities of the four failures at the last row, and of other failures where the log shows them."""
+    found = {}
+    for mode in all_modes():
+        holds = None if view is None or not mode.is_failure else mode.holds(view)
+        if view is not None and holds is not None:
+            found[mode.name] = float(mode.probability(view, holds)[-1])
+        elif mode.name in MODES:
+            found[mode.name] = mode.chances.unseen
+    return ModeProbabilities(found)
 
 
 def probabilities_after(run: Run, rows: int) -> ModeProbabilities:
     """Of a run after its first so many rewards, without those that came later."""
     step, _ = run.rewards
-    return probabilities_of(RunSoFar.of(run.until(float(step[rows - 1]) if rows else -np.inf)))
+    return probabilities_of(RunView.of(run.until(float(step[rows - 1]) if rows else -np.inf)))
 
 
 def failure_of(diagnosed: ModeProbabilities) -> str | None:
@@ -173,10 +146,6 @@ def failure_of(diagnosed: ModeProbabilities) -> str | None:
     p = {mode: diagnosed.probability.get(mode, 0.0) for mode in ("policy_concentration", "dynamical_instability")}
     likeliest = max(p, key=p.__getitem__)
     return likeliest if p[likeliest] > THRESHOLDS.probable else None
-
-
-_READERS = 100
-"""Number of probability thresholds at which an episode is cut; their spread gives the interval of its ends."""
 
 
 @dataclass(frozen=True)
@@ -190,7 +159,6 @@ class Episode(Result):
         end: Step at which it ends, given that it does; the last step where it goes on.
         goes_on: Probability that it goes on at the last step, given that it is one.
         severity_text: How bad it is there, in words; "" where the mode has no measure.
-        severity_short: The same without the level of its intervals, of a mode that goes on.
     """
 
     mode: str
@@ -199,9 +167,6 @@ class Episode(Result):
     end: Interval
     goes_on: float
     severity_text: str
-    severity_short: str = ""
-
-    not_in_json = ("severity_short",)
 
     @property
     def probable(self) -> bool:
@@ -220,7 +185,7 @@ class ModeTimeline(Result):
 
     Attributes:
         mode: Its name.
-        probability: That it is under way at each step, by the rows up to it, shape (n,).
+        probability: That it is under way at each step, shape (n,).
         seen: Whether a signal that shows it is logged; if not, the probabilities are those of such logs.
     """
 
@@ -261,54 +226,59 @@ class Timeline(Result):
         return [e for e in self.episodes if e.probable and e.over == over]
 
 
-def timeline_of(rows: RunSoFar, trends: RunTrends) -> Timeline:
-    """The timeline of one run.
-
-    Args:
-        rows: Its rows.
-        trends: Trends of the run, on whose steps it is looked at: a row of averages at the last of its rows.
-    """
-    step = trends.reward.step
-    ends = 0.5 * (step[1:] + step[:-1]) if len(step) < trends.reward.logged.rows else step[:-1]
-    past = [*(rows.until(s) for s in ends), rows]
-    found, episodes = {}, []
+def timeline_of(view: RunView) -> Timeline:
+    """The timeline of one run."""
+    found: dict[str, ModeTimeline] = {}
+    episodes: list[Episode] = []
     for mode in all_modes():
-        looks = [mode.look(x) for x in past]
-        seen = looks[-1].seen
-        if not seen and mode.is_failure and mode.name not in MODES:
-            continue
-        found[mode.name] = ModeTimeline(mode.name, np.array([x.probability for x in looks]), seen)
-        if seen:
-            episodes += _episodes(mode, found[mode.name].probability, rows, trends)
-    return Timeline(step, found, tuple(sorted(episodes, key=lambda e: e.onset.median)))
+        holds = mode.holds(view)
+        if holds is not None:
+            p = mode.probability(view, holds)
+            found[mode.name] = ModeTimeline(mode.name, p, True)
+            episodes += _episodes(mode, view, holds, p)
+        elif mode.name in MODES or not mode.is_failure:
+            unseen = np.full(len(view.steps), mode.chances.unseen)
+            found[mode.name] = ModeTimeline(mode.name, unseen, False)
+    return Timeline(view.steps, found, tuple(sorted(episodes, key=lambda e: e.onset.median)))
 
 
-def _episodes(mode: Mode, p: np.ndarray, rows: RunSoFar, trends: RunTrends) -> list[Episode]:
-    """Stretches in which a mode is more probable than not, or suspected; ``p`` is over the rows of the trend."""
-    step, last_row = trends.reward.step, len(p) - 1
-    heights = (np.arange(_READERS) + 0.5) / _READERS
-    out: list[Episode] = []
+def _episodes(mode: Mode, view: RunView, holds: np.ndarray, p: np.ndarray) -> list[Episode]:
+    """Stretches in which a mode is more probable than not, or suspected; ``p`` is over the steps of the view."""
+    last_row = len(p) - 1
     probable = stretches(p >= THRESHOLDS.probable)
     suspected = [x for x in stretches(p >= THRESHOLDS.suspect) if not any(x[0] <= a <= x[1] for a, _ in probable)]
-    for first, last in [*probable, *suspected]:
-        peak = first + int(np.argmax(p[first : last + 1]))
-        spans = [
-            next((a, b) for a, b in stretches(p > height) if a <= peak <= b) for height in heights[heights < p[peak]]
-        ]
-        begins, ends = np.array(spans).T
-        goes_on = float(np.mean(ends == last_row))
-        closed = step[ends[ends < last_row]] if goes_on < THRESHOLDS.probable else step[ends]
-        while p[peak] >= THRESHOLDS.probable and out and step[int(np.median(begins))] <= out[-1].end.median:
-            out.pop()  # at most thresholds the previous episode and this one are one
-        until = float(step[last]) if last < last_row else rows.last_step
-        begin = float(step[first])
-        severity_text = severity_short = mode.text(rows, trends, begin, until)
-        if mode.is_failure and last == last_row:
-            severity_short = mode.text(rows, trends, begin, until, level=False)
-        shown = float(p[last] if last == last_row else p[peak])
-        onset, end = interval(step[begins]), interval(closed)
-        out.append(Episode(mode.name, shown, onset, end, goes_on, severity_text, severity_short))
-    if out and not out[-1].over and (began := mode.began(rows)) is not None:
-        before = [e for e in out[:-1] if e.end.median < began.median]  # one that ended since then is the same fall
-        out = [*before, replace(out[-1], onset=began)]
-    return out
+    return [_episode(mode, view, holds, p, first, last, last_row) for first, last in [*probable, *suspected]]
+
+
+def _episode(
+    mode: Mode, view: RunView, holds: np.ndarray, p: np.ndarray, first: int, last: int, last_row: int
+) -> Episode:
+    """One stretch, dated by the draws in which the mode holds where it is likeliest."""
+    peak = last_row if last == last_row else first + int(np.argmax(p[first : last + 1]))
+    begins, ends = _around(holds[holds[:, peak]], peak)
+    goes_on = float(np.mean(ends == last_row)) if len(ends) else 0.0
+    closed = ends[ends < last_row] if goes_on < THRESHOLDS.probable else ends
+    until = view.last_step if last == last_row else float(view.steps[last])
+    severity = mode.text(view, float(view.steps[first]), until)
+    return Episode(
+        mode=mode.name,
+        probability=float(p[peak]),
+        onset=interval(view.steps[begins]),
+        end=interval(view.steps[closed]),
+        goes_on=goes_on,
+        severity_text=severity,
+    )
+
+
+def _around(holds: np.ndarray, peak: int) -> tuple[np.ndarray, np.ndarray]:
+    """First and last place of the stretch around a place where a condition holds in every draw, shape (draws,) each."""
+    before = holds[:, peak::-1]
+    after = holds[:, peak:]
+    back = np.where(before.all(axis=1), before.shape[1], np.argmin(before, axis=1))
+    ahead = np.where(after.all(axis=1), after.shape[1], np.argmin(after, axis=1))
+    return peak - back + 1, peak + ahead - 1
+
+
+def likeliest(episodes: Sequence[Episode], first: str = "") -> Episode | None:
+    """The likeliest of some episodes, one of a given mode before all others; None of none."""
+    return max(episodes, key=lambda e: (e.mode == first, e.probability), default=None)

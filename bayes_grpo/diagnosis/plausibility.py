@@ -12,9 +12,16 @@ from itertools import combinations
 import numpy as np
 
 from bayes_grpo.common.text import plain
-from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.logs.run import Run
 
+_REPEATED_ROWS = 10
+"""Rows that are equal, or repeat, before a log is called implausible."""
+_SMOOTH_ROWS = 20
+"""Rows whose scatter is compared with the spread within their groups."""
+_SMOOTH_SHARE = 0.4
+"""Of the least scatter, below which rows are too smooth to be measured."""
+_SURE_GROUPS = 0.05
+"""Of the groups surely without variance, above which a logged share of 0 is of the whole batch."""
 _MEASURED = ("reward_std", "entropy", "grad_norm", "completion_length", "kl")
 """Signals that are means over completions, or norms, and never the same twice."""
 
@@ -33,7 +40,7 @@ def _constant(run: Run) -> list[str]:
     out = []
     for name in _MEASURED:
         values = _kept(run.signals.get(name, np.empty(0)))
-        if len(values) < THRESHOLDS.repeated_rows or np.ptp(values) > 0.0 or values[0] == 0.0:
+        if len(values) < _REPEATED_ROWS or np.ptp(values) > 0.0 or values[0] == 0.0:
             continue
         why = "every completion hits the length limit, or padding is counted"
         why = why if name == "completion_length" else "a measured signal varies, so check its logger"
@@ -47,7 +54,7 @@ def _copies(run: Run) -> list[str]:
     out = []
     for (one, x), (other, y) in combinations(columns.items(), 2):
         both = np.isfinite(x) & np.isfinite(y)
-        if {one, other} == {"reward", "accuracy"} or len(np.unique(x[both])) < THRESHOLDS.repeated_rows:
+        if {one, other} == {"reward", "accuracy"} or len(np.unique(x[both])) < _REPEATED_ROWS:
             continue
         if np.array_equal(x[both], y[both]):
             rows = f"are equal in all {int(both.sum())} rows"
@@ -58,7 +65,7 @@ def _copies(run: Run) -> list[str]:
 def _cycles(run: Run) -> list[str]:
     """A reward whose rows come again in the same order, to the last digit."""
     y = _kept(run.reward)
-    n, least = len(y), THRESHOLDS.repeated_rows
+    n, least = len(y), _REPEATED_ROWS
     for period in least + np.flatnonzero(y[least : n // 2 + 1] == y[:1]):
         if np.array_equal(y[period:], y[: n - period]) and len(np.unique(y[:period])) >= least:
             return [f"the reward repeats every {period} rows to the last digit: these are not {n} measured rows"]
@@ -76,13 +83,13 @@ def _too_smooth(run: Run) -> list[str]:
     if spread is None or not size or not prompts:
         return []
     both = np.isfinite(run.reward) & np.isfinite(spread)
-    if both.sum() < THRESHOLDS.smooth_rows:
+    if both.sum() < _SMOOTH_ROWS:
         return []
     y, rows = run.reward[both], np.maximum(run.window[both], 1.0)
     # Second differences leave a straight line out; for white noise their variance is six times that of a row.
     scatter = float(np.sqrt(np.mean(np.diff(y, 2) ** 2) / 6.0))
     least = float(np.sqrt(np.mean(spread[both] ** 2 / (float(size) * float(prompts) * rows))))
-    if scatter >= THRESHOLDS.smooth_share * least or least == 0.0:
+    if scatter >= _SMOOTH_SHARE * least or least == 0.0:
         return []
     within = float(np.mean(spread[both]))
     return [
@@ -116,5 +123,5 @@ def share_without_spread_of(run: Run) -> str:
     scaling, size, p = run.settings.advantage_scaling.value, run.settings.group_size.value, _kept(run.reward)
     batch = scaling in ("batch", "gdpo")
     if scaling is None and not np.any(known) and size and len(p) and p.min() >= 0.0 and p.max() <= 1.0:
-        batch = np.mean(p**size + (1.0 - p) ** size) > THRESHOLDS.sure_groups
+        batch = np.mean(p**size + (1.0 - p) ** size) > _SURE_GROUPS
     return "the whole batch, not its groups" if batch else ""

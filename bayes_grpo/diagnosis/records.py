@@ -22,14 +22,17 @@ FindingKind = Literal[
     # Modes: without an onset merely possible, with an end an earlier episode.
     "reward_hacking", "advantage_degeneracy", "policy_concentration", "dynamical_instability",
     "apparent_gain", "engine_gap", "growing", "idle_steps", "lost_gradient", "lost_values", "one_sided_groups",
-    "plateaued", "truncated_completions",
+    "plateaued", "truncated_completions", "form_without_task", "length_collapse",
     # What a log shows of them.
     "not_finite", "constant_reward", "stuck_reward", "lost_reward", "instability_signs", "signal_fell", "signal_grew",
-    "component_fell", "evaluation_fell", "evaluation_stays", "solved", "mostly_solved", "at_ceiling",
+    "component_fell", "scheduled_weight", "evaluation_fell", "evaluation_stays", "solved", "mostly_solved",
+    "at_ceiling",
     # Runs without failure.
     "ended", "ended_flat", "rising", "risen", "holding", "at_rest", "flat",
     # Logs with too little information.
-    "too_early", "constant_so_far", "came_back", "falls_early", "too_few_rewards",
+    "too_early", "constant_so_far", "falls_early", "few_rows",
+    # What one row shows.
+    "all_truncated", "no_variance", "zero_gradient", "no_reward", "few_weights",
     # Events that are over, and changes at a resume.
     "dip", "jump", "resumed", "signal_changed",
     # Why a loss or clip ratio reads as zero.
@@ -40,11 +43,11 @@ FindingKind = Literal[
 _MODE_OF: Mapping[str, str] = {
     **dict.fromkeys(("not_finite",), "lost_values"),
     **dict.fromkeys(("constant_reward",), "advantage_degeneracy"),
-    **dict.fromkeys(("stuck_reward", "lost_reward", "instability_signs"), "dynamical_instability"),
+    **dict.fromkeys(("stuck_reward", "lost_reward", "instability_signs", "falls_early"), "dynamical_instability"),
     **dict.fromkeys(("evaluation_fell", "evaluation_stays"), "reward_hacking"),
     **dict.fromkeys(("solved", "mostly_solved", "at_ceiling", "holding", "at_rest", "flat", "ended_flat"), "plateaued"),
     **dict.fromkeys(("rising", "risen", "ended"), "growing"),
-    **dict.fromkeys(("too_early", "constant_so_far", "came_back", "falls_early", "too_few_rewards"), CANNOT_TELL),
+    **dict.fromkeys(("too_early", "constant_so_far", "few_rows"), CANNOT_TELL),
 }
 """Kind that is no mode → mode that it belongs to, or `CANNOT_TELL`."""
 

@@ -12,11 +12,11 @@ from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.intervals import Interval, interval
 from bayes_grpo.common.results import AboutLog, Result, frame_of
 from bayes_grpo.diagnosis.mode import Timeline
-from bayes_grpo.diagnosis.parts import PartTrend
 from bayes_grpo.diagnosis.records import Action, Finding
 from bayes_grpo.diagnosis.status import ModeProbabilities, Status
-from bayes_grpo.diagnosis.trend import RunTrends
 from bayes_grpo.diagnosis.wording import joined
+from bayes_grpo.signals.parts import PartTrend
+from bayes_grpo.signals.run_paths import RunPaths
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,7 +53,7 @@ class Diagnosis(ModeProbabilities, Result):
         missing: Useful signals that the log lacks.
         about: The log.
         notes: Assumptions and the notes of the log reader.
-        trends: Trends of the signals, for pictures; None without enough rows.
+        paths: Paths of the signals, for pictures; None without enough rows.
         timeline: Every mode over time, with its episodes; None likewise.
         gain: Decomposition of its gain by rollouts; None without rollouts.
         zeros: A loss or clip ratio that reads as 0; None without one.
@@ -70,7 +70,7 @@ class Diagnosis(ModeProbabilities, Result):
     missing: tuple[str, ...]
     about: AboutLog
     notes: tuple[str, ...]
-    trends: RunTrends | None
+    paths: RunPaths | None
     timeline: Timeline | None
     gain: Decomposition | None = None
     zeros: Finding | None = None
@@ -78,7 +78,7 @@ class Diagnosis(ModeProbabilities, Result):
     parts: tuple[PartTrend, ...] = ()
 
     also_in_json = ("failing",)
-    not_in_json = ("trends", "suggested")
+    not_in_json = ("paths", "suggested")
 
     def to_frame(self) -> pd.DataFrame:
         """One row a mode: the probability that it is under way, when it began, and what to do."""
@@ -94,9 +94,9 @@ class Diagnosis(ModeProbabilities, Result):
         """Draws of the reward's trend (`posterior`) and the probability of each mode (`constant_data`), by step."""
         import xarray as xr
 
-        if self.trends is None or self.timeline is None:
+        if self.paths is None or self.timeline is None:
             raise FitError(f"{self.about.rows} rows have no trend, so this diagnosis has no tree")
         step, p = {"step": self.timeline.step}, [m.probability for m in self.timeline.modes.values()]
-        trend = xr.Dataset({"reward": (("chain", "draw", "step"), self.trends.reward.draws[None])}, step)
+        trend = xr.Dataset({"reward": (("chain", "draw", "step"), self.paths.reward.draws[None])}, step)
         chances = xr.Dataset({"probability": (("mode", "step"), p)}, step | {"mode": [*self.timeline.modes]})
         return xr.DataTree.from_dict({"posterior": trend, "constant_data": chances})

@@ -11,7 +11,7 @@ from bayes_grpo.common.intervals import percent
 from bayes_grpo.common.results import Result
 from bayes_grpo.diagnosis import wording
 from bayes_grpo.diagnosis.records import Action, Finding
-from bayes_grpo.diagnosis.thresholds import THRESHOLDS
+from bayes_grpo.signals.thresholds import THRESHOLDS
 
 MODES = ("reward_hacking", "advantage_degeneracy", "policy_concentration", "dynamical_instability")
 """The four failures."""

@@ -11,46 +11,58 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
-from bayes_grpo.common.intervals import interval, percent, rounded, span_text
+from bayes_grpo.common.intervals import interval, percent, span_text
 from bayes_grpo.common.text import StepName
-from bayes_grpo.diagnosis.logged import Logged
 from bayes_grpo.diagnosis.mode import Episode, Timeline, all_modes, failure_names
 from bayes_grpo.diagnosis.records import Finding, FindingKind
-from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.status import MODES
-from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.diagnosis.trend import RunTrends, rise_chance, total_change
+from bayes_grpo.diagnosis.view import RunView
 from bayes_grpo.diagnosis.wording import joined, label_of
 from bayes_grpo.logs.run import Run
+from bayes_grpo.signals.events import dips_of, jumps_of
+from bayes_grpo.signals.logged import Logged
+from bayes_grpo.signals.thresholds import THRESHOLDS
 
+_SIDE_ROWS = 6
+"""Rows on each side of a resume whose medians are compared."""
+_LEAST_ROWS = 3
+_RESUMED = 1.5
+"""Ratio of these medians from which a change is named."""
+_SLACK_PART = 16
+_LONGEST_SLACK = 12
+"""Rows by which the onset of a failure may come before the resume behind it, at most."""
 LEFT_BY_SOLVED = ("advantage_degeneracy", "policy_concentration", "idle_steps", "one_sided_groups")
 """Modes that a solved task causes: zero-variance groups and low entropy are no failure there."""
 
 
-def story(timeline: Timeline, trends: RunTrends, first: str = "", happened: Sequence[Finding] = ()) -> str:
+def story(timeline: Timeline, view: RunView, first: str = "", happened: Sequence[Finding] = ()) -> str:
     """The verdict in words.
 
     Args:
         timeline: Of the run.
-        trends: Its trends.
+        view: The run.
         first: Mode of the status; the story begins with it where it is under way.
         happened: Sudden events that are over.
     """
     over = joined(x.clause for x in (*happened, *over_findings(timeline)))
-    parts = [_now(timeline, trends, first), over and f"Earlier, now over: {over}.", _unseen(timeline)]
+    parts = [_now(timeline, view, first), over and f"Earlier, now over: {over}.", _unseen(timeline)]
     return " ".join(part for part in parts if part)
 
 
-def progress_text(trends: RunTrends) -> str:
+def progress_text(view: RunView) -> str:
     """Change of the reward, the evidence behind every verdict."""
-    trend = trends.reward
-    name = "train reward" if trends.run.has_reward else "evaluation reward"
-    p, level = rise_chance(trends), f"{rounded(interval(trend.draws[:, -1]).median):.3g}"
-    change = span_text(total_change(trend), ".3g")
-    return f"the {name} changed by {change} to {level}; {percent(p)} chance that the rise exceeds one row's noise"
+    path = view.reward
+    name = "evaluation reward" if view.paths.uses_eval else "train reward"
+    change = path.change()
+    p = float((change > path.noise).mean())
+    level = f"{float(np.median(path.now)):.3g}"
+    return (
+        f"the {name} changed by {span_text(interval(change), '.3g')} to {level}; "
+        f"{percent(p)} chance that the rise exceeds one row's noise"
+    )
 
 
-def _now(timeline: Timeline, trends: RunTrends, first: str) -> str:
+def _now(timeline: Timeline, view: RunView, first: str) -> str:
     failures = failure_names()
     found = [e for e in timeline.probable(over=False) if e.mode in failures]
     if found:
@@ -59,7 +71,7 @@ def _now(timeline: Timeline, trends: RunTrends, first: str) -> str:
         if first == "plateaued" and found[0].mode in LEFT_BY_SOLVED:  # the status calls the task solved
             lead = f"expected for a solved task: {lead}"
         return f"{lead[:1].upper()}{lead[1:]}." + "".join(f" Also {other}." for other in others)
-    progress = progress_text(trends)
+    progress = progress_text(view)
     shown = f"{progress[:1].upper()}{progress[1:]}"
     moves = [e for e in timeline.probable(over=False) if e.mode not in failures]
     if moves:
@@ -106,15 +118,13 @@ def _over(episodes: Sequence[Episode]) -> Finding:
 def _unseen(timeline: Timeline) -> str:
     """Failures of the four that the log cannot show, and the signal each needs; "" without any."""
     found = [m for m in all_modes() if m.name in MODES and m.required_signal and not timeline.modes[m.name].seen]
-    return f"Not checked: {', '.join(f'{m.label} (log {m.required_signal})' for m in found)}." if found else ""
+    return f"Not checked: {', '.join(f'{label_of(m.name)} (log {m.required_signal})' for m in found)}." if found else ""
 
 
 def _episode(e: Episode) -> str:
     """A failure under way, with its onset and severity."""
-    sharp = f"{e.onset.low:.0f}" == f"{e.onset.high:.0f}"
-    severity = e.severity_text if sharp else e.severity_short  # a clause names the level once
     since = f"{label_of(e.mode)} ({percent(e.probability)}) since about step {span_text(e.onset, '.0f')}"
-    return f"{since}: {severity}" if severity else since
+    return f"{since}: {e.severity_text}" if e.severity_text else since
 
 
 _COMPARED = ("learning_rate", "grad_norm", "kl", "entropy", "completion_length")
@@ -135,35 +145,37 @@ class Resume(NamedTuple):
     changes: tuple[Finding, ...]
 
 
-def resume_behind(timeline: Timeline, rows: RunSoFar, run: Run) -> Resume | None:
-    """The last resume of a run at which a failure under way begins, by all rows; None where none does."""
-    y = rows.reward
-    slack = min(y.window // 2, THRESHOLDS.trend_rows) * float(np.median(np.diff(y.step))) if y.rows > 1 else 0.0
-    for step in sorted(run.resumes, reverse=True):
-        found = (e for e in timeline.probable(over=False) if e.onset.low - slack <= step <= e.onset.high)
+def resume_behind(timeline: Timeline, view: RunView) -> Resume | None:
+    """The last resume of a run at which a failure under way begins; None where none does."""
+    step = view.reward.logged.step
+    slack = min(view.rows // _SLACK_PART, _LONGEST_SLACK) * float(np.median(np.diff(step)))
+    for resume in sorted(view.run.resumes, reverse=True):
+        found = (e for e in timeline.probable(over=False) if e.onset.low - slack <= resume <= e.onset.high + slack)
         modes = tuple(e.mode for e in found if e.mode in failure_names())
-        if modes and step > y.step[0]:
-            return Resume(step, modes, changes_at(run, step))
+        if modes and resume > step[0]:
+            return Resume(resume, modes, changes_at(view.run, resume))
     return None
 
 
 def changes_at(run: Run, step: float) -> tuple[Finding, ...]:
     """Signals whose median over six rows changed at a step by a factor that counts."""
-    out, size = [], THRESHOLDS.trend_rows // 2
+    out = []
     for key in _COMPARED:
         y = Logged.of(run.step, run.values(key))
-        sides = y.value[y.step < step][-size:], y.value[y.step >= step][:size]
-        if min(map(len, sides)) < THRESHOLDS.least_rows:
+        sides = y.value[y.step < step][-_SIDE_ROWS:], y.value[y.step >= step][:_SIDE_ROWS]
+        if min(map(len, sides)) < _LEAST_ROWS:
             continue
         before, after = (float(np.median(np.abs(x))) for x in sides)
-        if max(before, after) > THRESHOLDS.resumed * min(before, after):
+        if max(before, after) > _RESUMED * min(before, after):
             out.append(Finding(kind="signal_changed", signals=(key,), numbers={"before": before, "after": after}))
     return tuple(out)
 
 
-def sudden_events(rows: RunSoFar, run: Run) -> tuple[Finding, ...]:
+def sudden_events(view: RunView) -> tuple[Finding, ...]:
     """Dips that are over, jumps and resumes, in the order of their steps."""
-    y, named = rows.reward, set[float]()
+    run = view.run
+    y = view.reward.logged
+    named: set[float] = set()
     steps = run.step if len(run.step) else y.step  # a log of evaluations alone has no rows
     found: list[Finding] = []
 
@@ -176,13 +188,11 @@ def sudden_events(rows: RunSoFar, run: Run) -> tuple[Finding, ...]:
         at = run.step_name(step)
         found.append(Finding(kind=kind, step=interval(step), at=at, numbers=numbers, parts=parts))
 
-    for a, b in y.dips:
-        usual, part = float(np.median(y.value)), y.value[a : b + 1]
-        low = float(part[np.abs(part - usual).argmax()])
-        back = {"back": float(y.step[b + 1])} if b > a else {}
-        add("dip", float(y.step[a]), low=low, usual=usual, **back)
-    for i, before, after in y.jumps:
-        add("jump", float(y.step[i]), before=before, after=after)
+    for dip in dips_of(y):
+        back = {"back": float(y.step[dip.last + 1])} if dip.last > dip.first else {}
+        add("dip", float(y.step[dip.first]), low=dip.extreme, usual=dip.usual, **back)
+    for jump in jumps_of(y):
+        add("jump", float(y.step[jump.row]), before=jump.before, after=jump.after)
     begun = [s for s in run.resumes if s > y.step[0] and s not in named]
     found += [resume_at(run.step_name(s)) for s in begun]
     return tuple(sorted(found, key=lambda x: 0.0 if x.at is None else x.at.step))

@@ -30,6 +30,8 @@ LABELS: Mapping[str, str] = {
     "one_sided_groups": "prompts too easy or too hard",
     "plateaued": "plateaued",
     "truncated_completions": "truncated completions",
+    "form_without_task": "format without the task",
+    "length_collapse": "shrinking completions",
 }
 """Mode → its name in words."""
 _SIGNALS: Mapping[str, str] = {
@@ -139,16 +141,21 @@ def _stuck_reward(f: Finding) -> str:
 
 
 def _lost_reward(f: Finding) -> str:
-    components = (part.clause for part in f.parts if part.kind == "component_fell")
-    return joined((_signal_fell(f) + _since(f), *components))
+    others = (part.clause for part in f.parts if part.kind in ("component_fell", "signal_grew"))
+    return joined((_signal_fell(f) + _since(f), *others))
 
 
 def _instability_signs(f: Finding) -> str:
-    return joined(part.clause for part in f.parts)
+    return joined(part.clause for part in f.parts) + _since(f)
 
 
 def _fell(name: str, f: Finding) -> str:
     return f"{name} fell from {f.numbers['best']:.2g} to {f.numbers['now']:.2g}"
+
+
+def fell_text(signal: str, best: float, now: float) -> str:
+    """A fall in words, the same wherever it is named."""
+    return f"{signal_words(signal)} fell from {best:.2g} to {now:.2g}"
 
 
 def _signal_fell(f: Finding) -> str:
@@ -161,8 +168,12 @@ def _signal_grew(f: Finding) -> str:
 
 
 def _component_fell(f: Finding) -> str:
-    holds = " while the total reward holds" if f.numbers.get("total_holds") else ""
-    return _fell(f.signals[0], f) + holds
+    n = f.numbers
+    total = " while the total reward holds" if "total_holds" in n else ""
+    if "total_now" in n:
+        total = f", and the total with it, from {n['total_best']:.2g} to {n['total_now']:.2g}"
+    kind = "environment" if "environment" in n else "component"
+    return _fell(f"{kind} {f.signals[0]}", f) + total
 
 
 def _train_rose(f: Finding) -> str:
@@ -249,19 +260,45 @@ def _constant_so_far(f: Finding) -> str:
     return f"{so_far}; too early to tell whether it stays there"
 
 
-def _came_back(f: Finding) -> str:
-    back = f"the reward is back at {f.numbers['now']:.3g} after {f.numbers['least']:.3g}"
-    return f"{back}; too early to tell whether it rises further"
-
-
 def _falls_early(f: Finding) -> str:
     n = f.numbers
-    fell = f"{signal_words(f.signals[0])} fell from {n['early']:.3g} to {n['late']:.3g}"
-    return f"no failure detected, but {fell}; {n['rewards']:.0f} rows are too few to tell a fall from noise"
+    signs = (part.clause for part in f.parts)
+    chance = f"{percent(n['lost'])} chance that it is lost, by {n['rewards']:.0f} rewards"
+    fell = _signal_fell(f)
+    if f.probability < 0.5:
+        fell = f"{signal_words(f.signals[0])} may have fallen from {n['best']:.2g} to {n['now']:.2g}"
+    return joined((fell, *signs, chance))
 
 
-def _too_few_rewards(f: Finding) -> str:
-    return "the log has fewer than three rewards"
+def _scheduled_weight(f: Finding) -> str:
+    n = f.numbers
+    return (
+        f"only {f.signals[0]} falls, as a scheduled weight does ({n['best']:.2g} to {n['now']:.2g}), and takes "
+        f"the total from {n['total_best']:.2g} to {n['total_now']:.2g}; the other components rest"
+    )
+
+
+def _few_rows(f: Finding) -> tuple[str, str]:
+    rows = f.numbers["rows"]
+    shows = "one row says" if rows == 1.0 else f"{rows:.0f} rows say"
+    nothing = f"{shows} nothing of where the reward goes"
+    if not f.parts:
+        return "too few rewards for a verdict", nothing
+    return joined(part.clause for part in f.parts), nothing
+
+
+def _all_truncated(f: Finding) -> str:
+    at = f" of {f.numbers['length']:.0f} tokens" if "length" in f.numbers else ""
+    return f"all completions of this step hit the length limit{at}"
+
+
+def _no_variance(f: Finding) -> str:
+    text = "every group of this step has equal rewards (zero variance), so this step has no gradient"
+    return text + "".join(f" ({key} is a spread over prompts, not within a group)" for key in f.signals)
+
+
+def _few_weights(f: Finding) -> str:
+    return f"only {f.numbers['share']:.0%} of the batch counts by its importance weights"
 
 
 def _dip(f: Finding) -> str:
@@ -334,9 +371,14 @@ _FINDINGS: Mapping[str, Callable[[Finding], str | tuple[str, str]]] = {
     "flat": _flat,
     "too_early": _too_early,
     "constant_so_far": _constant_so_far,
-    "came_back": _came_back,
+    "scheduled_weight": _scheduled_weight,
     "falls_early": _falls_early,
-    "too_few_rewards": _too_few_rewards,
+    "few_rows": _few_rows,
+    "all_truncated": _all_truncated,
+    "no_variance": _no_variance,
+    "zero_gradient": lambda f: "the gradient norm of this step is 0 although its groups have reward variance",
+    "no_reward": lambda f: "every reward of this step is 0",
+    "few_weights": _few_weights,
     "dip": _dip,
     "jump": _jump,
     "resumed": _resumed,
@@ -344,20 +386,20 @@ _FINDINGS: Mapping[str, Callable[[Finding], str | tuple[str, str]]] = {
     "reads_zero": _reads_zero,
 }
 """Kind that is no mode → its template."""
-_MEANS = "the reward's running means"
+_MEANS = "the drawn paths of the reward"
 _BASIS: Mapping[str, str] = {
-    **dict.fromkeys(("lost_reward", "rising", "risen", "holding", "flat"), _MEANS),
+    **dict.fromkeys(("lost_reward", "falls_early", "rising", "risen", "holding", "flat"), _MEANS),
     **dict.fromkeys(("constant_reward", "stuck_reward"), "the reward's rows"),
     **dict.fromkeys(("mostly_solved", "at_ceiling"), "the reward's level"),
     **dict.fromkeys(("ended", "ended_flat"), "the schedule and the reward"),
     **dict.fromkeys(("evaluation_fell", "evaluation_stays"), "train and evaluation reward"),
-    **dict.fromkeys(("too_early", "constant_so_far", "came_back", "falls_early"), "the number of rows"),
+    **dict.fromkeys(("too_early", "constant_so_far"), "the number of rows"),
     "not_finite": "the logged values",
     "instability_signs": "the logged signals",
-    "component_fell": "the reward components",
+    **dict.fromkeys(("component_fell", "scheduled_weight"), "the reward components"),
     "solved": "the evaluation reward",
     "at_rest": "the reward",
-    "too_few_rewards": "the number of rewards",
+    "few_rows": "the number of rewards",
 }
 """Kind → what a status with such a finding rests on, where that is not the failure probabilities."""
 
@@ -452,7 +494,10 @@ _LOOK: Mapping[str, str] = {
     "completions": "read 20 high-reward completions of the last steps",
     "last_completions": "read the completions of the last steps",
     "prompts": "read completions of training and evaluation prompts, and compare how both are scored",
-    "engine": "compare precision, weight sync and sampling parameters of trainer and inference engine",
+    "engine": (
+        "use the same precision in trainer and inference engine, sync weights each step, correct by truncated "
+        "importance sampling, and replay the routing of experts"
+    ),
     "component": "check the falling component: its prompts, its verifier, its weight",
 }
 _PROMPTS: Mapping[str, str] = {
@@ -499,6 +544,7 @@ _SETTINGS: Mapping[str, Callable[[Action], str]] = {
         f"use more prompts per step if noise hides the rise (noise of one row: {a.numbers['noise']:.2g})"
     ),
     "max_completion_length": _limit,
+    "staleness": _always("train on fresher samples: fewer updates between sampling and training"),
     "entropy": _always("raise the upper clip range or the sampling temperature, or add an entropy bonus"),
     "kl_weight": _always("raise the weight of the KL term, or stop at a KL budget"),
 }

@@ -17,8 +17,7 @@ from bayes_grpo.common.intervals import percent
 from bayes_grpo.common.results import Result
 from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.mode import failure_of, probabilities_of
-from bayes_grpo.diagnosis.rows import RunSoFar
-from bayes_grpo.diagnosis.trend import rows_collapsed
+from bayes_grpo.diagnosis.view import RunView
 from bayes_grpo.diagnosis.wording import label_of
 from bayes_grpo.logs.options import CONFIG_KEYS
 from bayes_grpo.logs.run import Run
@@ -28,6 +27,7 @@ from bayes_grpo.regimes.built_in.exponential import Exponential
 from bayes_grpo.rows.rows_of import MAX_ROWS_OF_SEVERAL, rows_of
 from bayes_grpo.rows.schedule import logged_rate
 from bayes_grpo.rows.series import Series
+from bayes_grpo.signals.loss import rows_collapsed
 
 _WORDS = {word: name for name, words in CONFIG_KEYS.items() for word in words if "steps" not in word} | {
     "g": "group_size", "beta": "kl_weight", "kl": "kl_weight", "epsilon": "clip_range", "eps": "clip_range",
@@ -326,7 +326,7 @@ def failure_in_short(run: Run) -> str:
         if rows_collapsed(y[np.isfinite(y)]):
             return f"the {kind} reward collapsed"
     try:
-        diagnosed = probabilities_of(RunSoFar.of(run))
+        diagnosed = probabilities_of(RunView.of(run))
     except FitError:
         return ""
     mode = failure_of(diagnosed)

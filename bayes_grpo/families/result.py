@@ -12,9 +12,9 @@ import numpy as np
 from bayes_grpo.common.intervals import LEVEL, Interval, span_text
 from bayes_grpo.common.results import Result, frame_of
 from bayes_grpo.common.text import counted, plain
-from bayes_grpo.diagnosis.trend import rows_collapsed
 from bayes_grpo.families.members import FEWEST, LeftOutRun, NamedSetting
 from bayes_grpo.fitting.sampling.nuts import Convergence
+from bayes_grpo.signals.loss import rows_collapsed
 
 if TYPE_CHECKING:
     import pandas as pd

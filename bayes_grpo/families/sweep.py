@@ -14,7 +14,6 @@ from bayes_grpo.common.intervals import LEVEL, Interval, interval
 from bayes_grpo.common.runtime import Progress, or_silent
 from bayes_grpo.common.sampling import seed_of
 from bayes_grpo.common.text import plain
-from bayes_grpo.diagnosis.trend import rows_collapsed
 from bayes_grpo.families.members import (
     FEWEST,
     SweepMember,
@@ -29,6 +28,7 @@ from bayes_grpo.families.model import TRAITS, SweepData, SweepDraws, sample_swee
 from bayes_grpo.families.result import ROPE, Exponent, Sweep, SweepRun
 from bayes_grpo.references.curve import smooth_curve
 from bayes_grpo.references.gather import RunSources
+from bayes_grpo.signals.loss import rows_collapsed
 
 LINKED = 0.9
 """Correlation of the logarithms of two settings from which their effects cannot be separated."""

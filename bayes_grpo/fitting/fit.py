@@ -24,7 +24,6 @@ from bayes_grpo.common import imports
 from bayes_grpo.common.errors import ConvergenceWarning
 from bayes_grpo.common.programs import over_draws
 from bayes_grpo.common.runtime import Progress, or_silent
-from bayes_grpo.diagnosis.trend import rate_spent_at
 from bayes_grpo.dynamics.kalman import draw_rows
 from bayes_grpo.dynamics.state_space import LOG_2PI
 from bayes_grpo.fitting.draws import Draws, SmoothedDraws, check_settings, sample_posterior
@@ -48,6 +47,7 @@ from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.padding import Rows
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.series import Series
+from bayes_grpo.signals.run_paths import rate_spent_at
 
 PRIOR_DRAWS = 2000
 """Draws of the prior that are kept, and runs drawn from them."""

@@ -17,13 +17,14 @@ import numpy as np
 from bayes_grpo.common import imports
 from bayes_grpo.common.intervals import LEVEL, Interval, digits, interval, percent, span_text
 from bayes_grpo.common.results import About, Result, frame_of
-from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.fitting.alternative import AlternativePrior, alternative_prior
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.sampling.nuts import Convergence
 from bayes_grpo.fitting.window import FitWindow
 from bayes_grpo.regimes.base import Parameter, Regime
+from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.series import CHANCE
+from bayes_grpo.signals.run_paths import level_now
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -119,7 +120,7 @@ class Summary(Result):
         probabilities: Probability of overdamped, oscillatory, unstable (oscillator), of growth (with a trend).
         r2: Plain R² of the posterior mean of the unforced regime, against the logged rows.
         r2_latent: The same for the posterior mean of the latent reward (regime plus gradient noise).
-        now: Latent reward at the last row.
+        now: Where the reward stands, by its path: the number that the diagnosis says too.
         peak: The highest latent reward, where much of the rise to it has been lost since; None elsewhere.
         rate_left: Learning rate at the last row over the highest one.
         rate_ended: Step at which the logged learning rate reached zero; NaN where it has not.
@@ -236,6 +237,12 @@ class Summary(Result):
         return frame_of(self.rows, "name")
 
 
+def _now(fit: Fit, level: float) -> Interval:
+    """Level at the last rows, by the path of the rows."""
+    draws = level_now(fit.step(), fit.observed(), RewardRange(), evaluation=fit.signal == "eval_reward")
+    return interval(fit.trajectories("latent")[..., -1] if draws is None else draws, level)
+
+
 def summarize(fit: Fit, level: float = LEVEL) -> Summary:
     """Summarizes a fit.
 
@@ -258,7 +265,7 @@ def summarize(fit: Fit, level: float = LEVEL) -> Summary:
         probabilities=chances,
         r2=r_squared(y, means["curve"].to_numpy()),
         r2_latent=r_squared(y, means["latent"].to_numpy()),
-        now=interval(fit.trajectories("latent")[..., -1], level),
+        now=_now(fit, level),
         peak=past_peak(fit),
         rate_left=float(rows_of_fit.rate[-1] / np.max(rows_of_fit.rate)),
         rate_ended=float(attrs["rate_ended"]),
@@ -351,7 +358,13 @@ def _rows(fit: Fit, level: float) -> list[SummaryRow]:
     return out
 
 
-_FULL = 2.0 * np.pi * THRESHOLDS.swing_periods
+_SWING_PERIODS = 1.0
+"""Periods within the log that an oscillation covers at least."""
+_SWING_PERIOD = 8.0
+"""Rows in an oscillation at least: faster ones are a prompt order or an alias."""
+_SWING_DAMPING = 0.4
+"""Damping ratio below which a linear regime oscillates."""
+_FULL = 2.0 * np.pi * _SWING_PERIODS
 """Phase of the swings that a log has to show."""
 
 
@@ -375,13 +388,13 @@ def probabilities(regime: Regime, draws: Mapping[Any, Any], length: float, rows:
     if "damping_ratio" in draws:
         zeta, omega = draws["damping_ratio"], draws["natural_frequency"]
         speed = omega * np.sqrt(np.maximum(1.0 - zeta**2, 0.0))
-        swing, fast = speed * length, speed * length / rows > 2.0 * np.pi / THRESHOLDS.swing_period
+        swing, fast = speed * length, speed * length / rows > 2.0 * np.pi / _SWING_PERIOD
         out |= {
             "overdamped": float(np.mean(zeta >= 1)),
             "oscillatory": float(np.mean((zeta > 0) & (zeta < 1))),
             "unstable": float(np.mean(zeta <= 0)),
             "half_period_seen": float(np.mean((np.abs(zeta) < 1) & (swing > np.pi))),
-            "swings_seen": float(np.mean((zeta > 0) & (zeta < THRESHOLDS.swing_damping) & (swing > _FULL) & ~fast)),
+            "swings_seen": float(np.mean((zeta > 0) & (zeta < _SWING_DAMPING) & (swing > _FULL) & ~fast)),
             "turns_fast": float(np.mean((zeta > 0) & (zeta < 1) & fast)),
         }
     return out
@@ -427,7 +440,7 @@ def _overshoot(p: dict[str, float], zeta: SummaryRow | None) -> str:
         tail = "; this log barely tests it" if zeta.mostly_prior else f" ({percent(p['overdamped'])})"
         return f"No overshoot seen{tail}."
     if p["turns_fast"] >= 0.5:
-        return f"It swings within fewer than {THRESHOLDS.swing_period:g} rows, which is no oscillation of the learning."
+        return f"It swings within fewer than {_SWING_PERIOD:g} rows, which is no oscillation of the learning."
     if p["swings_seen"] < 0.5:
         return "Overshoots at most once." if p["half_period_seen"] >= 0.5 else "A slow start; no oscillation seen."
     return f"Oscillates: {percent(p['oscillatory'])}."

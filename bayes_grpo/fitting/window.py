@@ -14,11 +14,10 @@ from typing import Literal
 import numpy as np
 
 from bayes_grpo.common.errors import BayesGrpoError, FitError, SettingError
-from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.diagnosis.trend import Fallen, Trend, fallen_of, last_lost, reward_trend
 from bayes_grpo.logs.run import Run
-from bayes_grpo.rows.reward_range import both_ends
 from bayes_grpo.rows.rows_of import rows_of
+from bayes_grpo.signals.loss import Fallen, fallen_of, last_lost, reward_path
+from bayes_grpo.signals.path import SignalPath
 
 FitRows = Literal["since_break", "all"]
 """Rows to fit: those since the reward last broke, or all of them."""
@@ -58,19 +57,20 @@ def fit_window(run: Run, signal: str = "auto") -> FitWindow:
         table = rows_of(run, signal)
     except BayesGrpoError:  # the fit says why
         return FitWindow()
-    trend = reward_trend(run, table.signal)
-    if trend is None or trend.logged.rows < THRESHOLDS.trend_rows:  # a fall in so few rows is noise
+    path = reward_path(run, table.signal)
+    if path is None:
         return FitWindow()
-    ends = both_ends(table.y, dict(run.settings.items()))
-    fallen, lost = fallen_of(trend, ends), last_lost(trend, ends)
+    fallen = fallen_of(path)
+    lost = last_lost(path)
     if fallen is not None:
         best = f"{fallen.best:.2g} at step {fallen.best_step:.0f}"
         reason = f"The reward fell from its best, {best}, to {fallen.now:.2g}."
-        return FitWindow(_after_fall(trend, fallen), reason)
-    if lost is not None and lost[1] < trend.step[-1]:
+        return FitWindow(_after_fall(path, fallen), reason)
+    if lost is not None and lost[1] < path.step[-1]:
         reason = f"The reward collapsed at about step {lost[0]:.0f} and had recovered by step {lost[1]:.0f}."
-        inside = np.flatnonzero((trend.step >= lost[0]) & (trend.step <= lost[1]))  # of them the lowest
-        return FitWindow(float(trend.step[inside[int(np.argmin(trend.mean[inside]))]]), reason)
+        inside = np.flatnonzero((path.step >= lost[0]) & (path.step <= lost[1]))
+        lowest = inside[int(np.argmin(path.mean[inside]))]
+        return FitWindow(float(path.step[lowest]), reason)
     return FitWindow()
 
 
@@ -109,14 +109,15 @@ def rows_to_fit(run: Run, rows: FitRows = "since_break", signal: str = "auto") -
     return cut, window
 
 
-def _after_fall(trend: Trend, fallen: Fallen) -> float:
+def _after_fall(path: SignalPath, fallen: Fallen) -> float:
     """Step after which the rows of a fallen reward lie where it has stayed; that of its best where few rows follow.
 
     They begin with the first row, after half of the fall, that is as low as the later half of those that follow.
     """
     middle = 0.5 * (fallen.best + fallen.now)
-    above = trend.step[(trend.mean > middle) & (trend.step >= fallen.best_step)]
-    step, y = trend.logged.step, trend.logged.value
+    above = path.last_step[(path.mean > middle) & (path.step >= fallen.best_step)]
+    step = path.logged.step
+    y = path.logged.value
     half = int(np.searchsorted(step, above[-1] if len(above) else fallen.best_step, side="right"))
     later = y[half + (len(y) - half) // 2 :]
     if len(later) < MIN_WINDOW_ROWS // 2:

@@ -24,7 +24,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.rows.reward_range import RewardRange
 
 COLLAPSE, TAKEOFF = "collapse", "takeoff"
@@ -32,6 +31,26 @@ HAZARDS = (COLLAPSE, TAKEOFF)
 """The possible events; they are mutually exclusive."""
 SIGN = {COLLAPSE: -1.0, TAKEOFF: 1.0}
 """Event → direction of the reward."""
+
+
+NOISE_OF_MEANS = 3.0
+"""Standard errors by which means of rows differ beyond noise; means, because event rates are learned without a path."""
+LEAST_ROWS = 3
+"""Rows of such a mean, at least."""
+_ORIGIN_PART = 5
+"""First and now are means of the first and the last fifth of the rows."""
+_STARTED_HIGH = 0.5
+"""Share of the best above which a run that began there can lose its level, and below it its gain."""
+_LOST = 0.5
+"""Share of gain or level that a collapse loses."""
+_TAKEOFF = 3.0
+"""Multiple of what was gained before, or of the noise, that a take-off gains."""
+_TAKEOFF_MOST = 4.0
+"""Multiple of the least take-off that counts as the most where the highest reward is unknown."""
+_FAR = 10.0
+"""Rows ahead over rows seen beyond which no more events come: in public logs none more did."""
+_SETTLED = 5
+"""Rows after which a path that meets an event is where it leads."""
 
 
 class RewardPaths(NamedTuple):
@@ -86,7 +105,7 @@ def started_high(start: np.ndarray | float, best: np.ndarray | float, low: float
         best: Its best so far, likewise.
         low: Lowest value, from which levels are counted; minus infinity where it is unknown.
     """
-    return np.asarray(start) - low > THRESHOLDS.started_high * (np.asarray(best) - low)
+    return np.asarray(start) - low > _STARTED_HIGH * (np.asarray(best) - low)
 
 
 def at_stake(start: np.ndarray | float, best: np.ndarray | float, low: float = 0.0) -> np.ndarray:
@@ -96,7 +115,7 @@ def at_stake(start: np.ndarray | float, best: np.ndarray | float, low: float = 0
 
 def least_loss(stake: np.ndarray | float) -> np.ndarray:
     """The smallest fall that is a collapse of what was at stake, of the same shape."""
-    return THRESHOLDS.lost * np.asarray(stake)
+    return _LOST * np.asarray(stake)
 
 
 def origin_state(y: np.ndarray, reward: RewardRange) -> OriginState:
@@ -107,10 +126,10 @@ def origin_state(y: np.ndarray, reward: RewardRange) -> OriginState:
         reward: Where the reward can lie, as these rows and the settings say.
     """
     n = len(y)
-    last = min(n, max(THRESHOLDS.least_rows, n // THRESHOLDS.origin_part))
+    last = min(n, max(LEAST_ROWS, n // _ORIGIN_PART))
     first, now = float(y[:last].mean()), float(y[-last:].mean())
     noise = float(np.std(np.diff(y)) / np.sqrt(2.0)) + 1e-12
-    error = THRESHOLDS.noise_of_means * noise / np.sqrt(last)
+    error = NOISE_OF_MEANS * noise / np.sqrt(last)
     error_of_gain = np.sqrt(2.0) * error
     gain, level, room = now - first, now - reward.low, reward.high - now  # the latter infinite where unknown
     most = level if np.isfinite(level) else gain
@@ -119,9 +138,9 @@ def origin_state(y: np.ndarray, reward: RewardRange) -> OriginState:
     # A level is a mean of its own, a gain the difference of two.
     if stake > (error if started_high(first, now, reward.low) else error_of_gain):
         spans[COLLAPSE] = Span(float(least_loss(stake)), most)
-    least = THRESHOLDS.takeoff * max(gain, noise)
+    least = _TAKEOFF * max(gain, noise)
     if abs(gain) <= error_of_gain and room > least:
-        spans[TAKEOFF] = Span(least, room if np.isfinite(room) else THRESHOLDS.takeoff_most * least)
+        spans[TAKEOFF] = Span(least, room if np.isfinite(room) else _TAKEOFF_MOST * least)
     return OriginState(now, noise, n, last, spans)
 
 
@@ -164,10 +183,10 @@ class EventRates:
     def chance(self, origin: OriginState, ahead: float) -> dict[str, float]:
         """Event → probability that it meets a log within so many rows; only events that can.
 
-        Beyond `THRESHOLDS.far` it does not grow.
+        Beyond `_FAR` it does not grow.
         """
         possible = [name for name in HAZARDS if name in origin.spans and name in self.rates]
-        return chances({name: self.rates[name].rate for name in possible}, min(ahead / origin.rows, THRESHOLDS.far))
+        return chances({name: self.rates[name].rate for name in possible}, min(ahead / origin.rows, _FAR))
 
     def apply(
         self,
@@ -181,7 +200,7 @@ class EventRates:
     ) -> tuple[RewardPaths, np.ndarray, np.ndarray]:
         """Paths of which as many meet an event as it is probable.
 
-        From a row that is drawn evenly from the possible ones on, a path leaves its trend and is, `THRESHOLDS.settled`
+        From a row that is drawn evenly from the possible ones on, a path leaves its trend and is, `_SETTLED`
         rows later, about the level that the event leads to. What the path had of noise about its trend stays with it.
 
         Args:
@@ -213,7 +232,7 @@ class EventRates:
             change = least + np.interp(even, np.linspace(0.0, 1.0, len(sizes)), sizes) * (most - least)
             to = np.clip(now[chosen] + SIGN[name] * change, reward.low, reward.high)
             begins = rng.choice(possible, len(chosen))
-            w = np.clip((np.arange(length) - begins[:, None] + 1) / THRESHOLDS.settled, 0.0, 1.0)
+            w = np.clip((np.arange(length) - begins[:, None] + 1) / _SETTLED, 0.0, 1.0)
             shift = np.where(w > 0.0, w * (to[:, None] - trend[chosen]), 0.0)
             for x in (trend, latent, rows):
                 moved = np.clip(x[chosen] + shift, reward.low, reward.high)

@@ -16,7 +16,6 @@ from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.results import Shown
 from bayes_grpo.common.runtime import Progress, or_silent
-from bayes_grpo.diagnosis.trend import Fallen
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.fitting.window import FitRows
 from bayes_grpo.forecasting.events import shipped_event_rates
@@ -33,6 +32,7 @@ from bayes_grpo.references.gather import RunSources, gather_references
 from bayes_grpo.references.transfer import JointReading, read_jointly
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.schedule import FutureGrid, RemainingRate, future_grid
+from bayes_grpo.signals.loss import Fallen
 
 if TYPE_CHECKING:
     import pandas as pd

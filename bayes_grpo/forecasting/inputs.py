@@ -6,15 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bayes_grpo.common.errors import FitError
-from bayes_grpo.diagnosis.rows import RunSoFar
-from bayes_grpo.diagnosis.trend import Fallen, fallen_of, reward_trend
 from bayes_grpo.fitting.window import FitRows, rows_to_fit
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.settings import Provenance, Setting
-from bayes_grpo.rows.reward_range import RewardRange, both_ends, reward_range
+from bayes_grpo.rows.reward_range import RewardRange, reward_range
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.schedule import RemainingRate, schedule_of
 from bayes_grpo.rows.series import Series
+from bayes_grpo.signals.loss import Fallen, fallen_in
 
 MIN_FORECAST_ROWS = 8
 """Minimum number of logged rows for a forecast."""
@@ -82,7 +81,7 @@ def inputs_of_run(
         notes=(*([window.lead[:-1]] if window.lead else []), *run.notes, *table.notes),
         name=run.name,
         settings=settings,
-        fallen=fallen_in(run, table),
+        fallen=fallen_in(run, table.signal),
     )
 
 
@@ -92,16 +91,3 @@ def _as_planned(run: Run, schedule: str | None, total_steps: float | None) -> Ru
         return run
     planned = {"schedule": schedule, "total_steps": total_steps}
     return run.with_settings({name: Setting(value, Provenance.USER) for name, value in planned.items()})
-
-
-def fallen_in(run: Run, table: Series) -> Fallen | None:
-    """The fall of a run's reward at its last row by the rule of the diagnosis; None without one.
-
-    Args:
-        run: The run.
-        table: Its rows.
-    """
-    trend = reward_trend(run, table.signal)
-    if trend is None:
-        return None
-    return fallen_of(trend, both_ends(table.y, dict(run.settings.items())), RunSoFar.of(run).held_out_best)

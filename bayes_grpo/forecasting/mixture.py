@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bayes_grpo.common.sampling import seed_of, spread
-from bayes_grpo.diagnosis.trend import Fallen
 from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.forecasting.events import EventRates, RewardPaths, origin_state
 from bayes_grpo.forecasting.fits import Ensemble
@@ -23,6 +22,7 @@ from bayes_grpo.forecasting.references import REFERENCES_NAME
 from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.schedule import FutureGrid, RemainingRate
 from bayes_grpo.rows.series import Series
+from bayes_grpo.signals.loss import Fallen
 
 RUNAWAY = 10.0
 """Largest excursion of a trend beyond the rows and its fixed point, in ranges of the rows; beyond it, it diverges."""

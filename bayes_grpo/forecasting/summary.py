@@ -15,7 +15,9 @@ from bayes_grpo.common.results import About, frame_of, reward_words
 from bayes_grpo.forecasting.events import COLLAPSE, TAKEOFF
 from bayes_grpo.forecasting.expected import Expected
 from bayes_grpo.forecasting.references import ReferencesUsed
+from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.schedule import PLAN_OVER
+from bayes_grpo.signals.run_paths import level_now
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -223,7 +225,7 @@ def summarize_forecast(
     summary = ForecastSummary(
         sentence="",
         outlook=_outlook(f, size),
-        now=interval(f.latent_now, level),
+        now=_now(f, level),
         at_horizon=interval(f.latent[:, -1], level),
         row_at_horizon=interval(f.rows[:, -1], level),
         at_infinity=interval(f.at_infinity, level),
@@ -251,6 +253,13 @@ def summarize_forecast(
         reference_runs=f.reference_runs,
     )
     return replace(summary, sentence=_sentence(summary))
+
+
+def _now(f: Forecast, level: float) -> Interval:
+    """Where the reward stands, by its path: the number that the diagnosis says too."""
+    evaluation = f.signal == "eval_reward"
+    found = level_now(f.logged_step, f.logged, RewardRange(f.low, f.high), evaluation)
+    return interval(f.latent_now if found is None else found, level)
 
 
 def _outlook(f: Forecast, threshold: float) -> RewardOutlook:

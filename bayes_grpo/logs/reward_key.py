@@ -230,7 +230,7 @@ def components_of(index: KeyIndex, total: Collection[str] = ()) -> dict[str, str
 
 
 def _adding_up(index: KeyIndex, total: str) -> dict[str, str]:
-    """Keys such as ``format_reward`` and ``answer_reward`` that add up to the total with some weight each."""
+    """Keys such as ``format_reward`` and ``answer_reward`` whose total is named so, or that add up to it."""
     found: dict[str, str] = {}
     for name in sorted(index.raw, key=len):  # the name without its wrapper first
         words, key = re.split(r"[/_ ]", name), index.raw[name]
@@ -240,6 +240,8 @@ def _adding_up(index: KeyIndex, total: str) -> dict[str, str]:
             found |= {what: key} if key not in found.values() else {}
     if len(found) < 2 or len(found) > MAX_COLUMNS:
         return {}
+    if set(_WHOLE).intersection(re.split(r"[/_ ]", normal(total))):  # named as their total, whatever else enters it
+        return found
     columns = np.array([index.table.column(key) for key in (total, *found.values())])
     columns = columns[:, np.isfinite(columns).all(axis=0)]
     enough = columns.shape[1] > 2 * len(columns)

@@ -13,8 +13,7 @@ from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import interval
 from bayes_grpo.common.runtime import Progress, or_silent
 from bayes_grpo.diagnosis.mode import failure_of, probabilities_of
-from bayes_grpo.diagnosis.rows import RunSoFar
-from bayes_grpo.diagnosis.trend import rows_collapsed
+from bayes_grpo.diagnosis.view import RunView
 from bayes_grpo.dynamics.reduction import MomentumConvention
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.logs.reading import RunLike, read_log
@@ -35,6 +34,7 @@ from bayes_grpo.probing.estimate import Probe
 from bayes_grpo.probing.predict import limits_of
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.series import Series
+from bayes_grpo.signals.loss import rows_collapsed
 
 MOMENTUM = 0.9
 """Momentum without a log that gives one."""
@@ -164,7 +164,7 @@ def run_failed(run: Run, table: Series) -> bool:
         run: The run.
         table: Its rows.
     """
-    return rows_collapsed(table.y) or failure_of(probabilities_of(RunSoFar.of(run))) is not None
+    return rows_collapsed(table.y) or failure_of(probabilities_of(RunView.of(run))) is not None
 
 
 def _present(

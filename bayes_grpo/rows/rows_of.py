@@ -160,7 +160,7 @@ def _blocked(table: Series, limit: int) -> Series:
 SIDE = 5
 """Rows on either side with whose median a row is compared."""
 
-OUTLIER_FEWEST = 3
+OUTLIER_FEWEST = 2
 """Fewer rows than this on a side say nothing: whether the last rows are outliers is seen when others have come."""
 
 FAR = 6.0

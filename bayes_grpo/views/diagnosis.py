@@ -41,7 +41,7 @@ def diagnosis_document(d: Diagnosis) -> Document:
     """The status first, then the probability of each mode, evidence and remedies."""
     answer = sentence_case(d.status.finding.lead)
     a = d.about
-    logged = None if d.trends is None else d.trends.reward.logged
+    logged = None if d.paths is None else d.paths.reward.logged
     missing = ", ".join(d.missing)
     return Document(
         title=a.name,
@@ -165,7 +165,7 @@ def marks(d: Diagnosis) -> dict[str, float]:
     """Events to mark on a curve, label → step: the onsets of three failures, the first that of the status; resumes."""
     failures = [e for e in episodes(d) if e.mode not in _MOVES]
     failures.sort(key=lambda e: (e.mode != d.status.finding.mode, -e.probability))
-    resumes = () if d.trends is None else d.trends.run.resumes[-2:]
+    resumes = () if d.paths is None else d.paths.run.resumes[-2:]
     found = {"resumed" if i == 0 else "resumed again": step for i, step in enumerate(resumes)}
     return {label_of(e.mode): float(round(e.onset.median)) for e in failures[:3]} | found
 

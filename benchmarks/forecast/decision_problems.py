@@ -24,13 +24,13 @@ import numpy as np
 from bayes_grpo import read_log
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.diagnosis.diagnose import diagnose
-from bayes_grpo.diagnosis.trend import Fallen
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES, fit_ensemble, trusted
 from bayes_grpo.forecasting.forecast import Forecast, forecast_of_regimes
 from bayes_grpo.forecasting.inputs import inputs_of_run
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rows.schedule import future_grid
+from bayes_grpo.signals.loss import Fallen
 from bayes_grpo.simulate.scenarios import SCENARIOS, SimulatedRun, simulate_scenario
 from bayes_grpo.simulate.trainer_log import write_runs
 from benchmarks.lab.truth import smoothed

@@ -31,7 +31,7 @@ from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
 from bayes_grpo.decision.checkpoints import Checkpoints, Choice, checkpoint_rewards
 from bayes_grpo.decision.decide import decide
 from bayes_grpo.decision.result import Decision
-from bayes_grpo.diagnosis.trend import fit_trend
+from bayes_grpo.signals.path import fit_path
 from benchmarks.common import keep, say
 from benchmarks.forecast.decision_problems import KEPT_EVERY, PROMPTS, Problem, forecasts_of, problems
 
@@ -80,7 +80,7 @@ def named(problem: Problem, stop: float, scored: bool = True) -> Choice | None:
     """The checkpoint that the package names after a stop, by the rows so far, and the scores; None without rows."""
     at = float(problem.place(stop))
     seen = problem.run.until(at)
-    trend = fit_trend(seen.step, seen.reward, seed=1)
+    trend = fit_path(seen.step, seen.reward, seed=1)
     if trend is None:
         return None
     given = checkpoints_at(problem, at)

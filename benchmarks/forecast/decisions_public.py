@@ -23,8 +23,8 @@ import numpy as np
 
 from bayes_grpo import read_log
 from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
-from bayes_grpo.diagnosis.trend import fit_trend
 from bayes_grpo.logs.run import Run
+from bayes_grpo.signals.path import fit_path
 from benchmarks.common import keep, say
 from benchmarks.forecast.decision_problems import Problem, forecasts_of
 from benchmarks.forecast.decisions import ours, rules, taken
@@ -49,7 +49,7 @@ def logs_of(indices: Sequence[Path]) -> Iterator[tuple[str, Run]]:
 
 def problem_of(run: Run, cost: float) -> Problem | None:
     """A decision on a public log; None where its held-out trend does not move or its steps are no whole ones."""
-    trend = fit_trend(run.eval_step, run.eval_reward, seed=1)
+    trend = fit_path(run.eval_step, run.eval_reward, seed=1)
     end = int(max(run.step[-1], run.eval_step[-1]))
     if trend is None or np.any(run.step != np.round(run.step)) or end > 200_000:
         return None

@@ -19,7 +19,6 @@ from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.files import written_whole
 from bayes_grpo.common.results import json_safe
 from bayes_grpo.common.sampling import seed_of
-from bayes_grpo.diagnosis.trend import rows_collapsed
 from bayes_grpo.fitting.draws import Draws, SmoothedDraws, fast_posterior, smoothed_at
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.fitting.sampling.target import target_of
@@ -29,6 +28,7 @@ from bayes_grpo.regimes import get_regime
 from bayes_grpo.rows.padding import shared
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.series import Series
+from bayes_grpo.signals.loss import rows_collapsed
 
 LAWS = ("flat", "exponential", "oscillator", "bernoulli", "logistic", "sigmoid")
 POINTS = ImportanceSettings(effective=1000.0, draws=400)

@@ -10,9 +10,9 @@ import pytest
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.decision.decide import StoppingCosts, decide
 from bayes_grpo.decision.result import amount
-from bayes_grpo.diagnosis.trend import Fallen
+from bayes_grpo.signals.loss import Fallen
+from tests.helpers.paths import there
 from tests.helpers.shown import text_of
-from tests.helpers.trends import there
 
 
 def made(

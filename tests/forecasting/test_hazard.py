@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bayes_grpo import forecast
-from bayes_grpo.diagnosis.thresholds import THRESHOLDS
+from bayes_grpo.forecasting import events
 from bayes_grpo.forecasting import forecast as forecast_module
 from bayes_grpo.forecasting.events import (
     COLLAPSE,
@@ -64,10 +64,10 @@ def test_a_gain_that_is_half_lost_is_a_collapse_where_no_lowest_reward_is_known(
     risen = origin_state(np.linspace(0.0, 1.0, 50) + noise(50), RewardRange())
     least, gain = risen.spans[COLLAPSE]
     assert gain == pytest.approx(0.8, abs=0.03)  # between the middles of the first and the last fifth
-    assert least == THRESHOLDS.lost * gain
+    assert least == events._LOST * gain
     assert TAKEOFF not in risen.spans
     for lost, expected in ((0.9, ""), (1.1, COLLAPSE)):
-        came = np.full(50, risen.now - lost * THRESHOLDS.lost * gain)
+        came = np.full(50, risen.now - lost * events._LOST * gain)
         event, size = event_after(risen, came)
         assert event == expected
         assert not expected or size == pytest.approx(0.1)  # a tenth of the way from half of it to all of it
@@ -76,7 +76,7 @@ def test_a_gain_that_is_half_lost_is_a_collapse_where_no_lowest_reward_is_known(
 def test_where_the_reward_started_high_its_level_counts_and_not_its_gain():
     y = np.linspace(0.6, 0.8, 50) + noise(50)
     with_range, without = origin_state(y, SHARE), origin_state(y, RewardRange())
-    assert with_range.spans[COLLAPSE] == pytest.approx((THRESHOLDS.lost * with_range.now, with_range.now))
+    assert with_range.spans[COLLAPSE] == pytest.approx((events._LOST * with_range.now, with_range.now))
     assert without.spans[COLLAPSE].most == pytest.approx(0.16, abs=0.02)
     back = np.full(50, 0.6)  # all of the gain is lost, a quarter of the level
     assert event_after(without, back)[0] == COLLAPSE
@@ -84,7 +84,7 @@ def test_where_the_reward_started_high_its_level_counts_and_not_its_gain():
     assert event_after(with_range, np.full(50, 0.3))[0] == COLLAPSE
     # A log that began low is judged by its gain, but can lose more than that.
     low = origin_state(np.linspace(0.2, 0.8, 50) + noise(50), SHARE).spans[COLLAPSE]
-    assert low == pytest.approx((THRESHOLDS.lost * 0.48, 0.74), abs=0.03)
+    assert low == pytest.approx((events._LOST * 0.48, 0.74), abs=0.03)
 
 
 def test_a_log_that_has_nothing_to_lose_does_not_collapse():
@@ -102,13 +102,13 @@ def test_a_loss_within_noise_is_no_collapse():
 def test_a_take_off_starts_flat_and_gains_several_times_the_noise():
     flat = origin_state(0.1 + noise(50), SHARE)
     least, room = flat.spans[TAKEOFF]
-    assert least == pytest.approx(THRESHOLDS.takeoff * 0.01, rel=0.3)
+    assert least == pytest.approx(events._TAKEOFF * 0.01, rel=0.3)
     assert room == pytest.approx(1.0 - flat.now)
     assert event_after(flat, np.full(50, flat.now + 0.9 * least))[0] == ""
     event, size = event_after(flat, np.full(50, flat.now + 0.5 * (least + room)))
     assert (event, size) == (TAKEOFF, pytest.approx(0.5))
     free = origin_state(0.1 + noise(50), RewardRange()).spans[TAKEOFF]
-    assert free.most == THRESHOLDS.takeoff_most * free.least
+    assert free.most == events._TAKEOFF_MOST * free.least
     assert TAKEOFF not in origin_state(np.linspace(0.1, 0.5, 50) + noise(50), SHARE).spans
     assert TAKEOFF not in origin_state(0.99 + noise(50, sd=0.005), SHARE).spans  # no room
 
@@ -176,7 +176,7 @@ def test_an_event_begins_evenly_over_the_rows_where_it_may():
     begins, there = moved.argmax(axis=1), np.isclose(found.paths.trend, 0.3).argmax(axis=1)
     assert set(begins) == set(possible)
     assert begins.mean() == pytest.approx(possible.mean(), abs=0.4)
-    assert set(there - begins) == {THRESHOLDS.settled - 1}
+    assert set(there - begins) == {events._SETTLED - 1}
 
 
 def test_no_row_at_which_it_may_begin_means_no_event():
@@ -250,7 +250,7 @@ def test_without_a_gradient_nothing_moves_and_no_event_begins():
     assert np.ptp(f.latent[none][:, stopped], axis=1).max() < 1e-9  # every law stands still
     # Ten of forty rows have a gradient; an event that has begun is over a few rows later.
     assert np.mean(~none) == pytest.approx(1.0 - np.exp(-2.0 * 10 / 40), abs=3e-3)
-    late = f.step > 50.0 + THRESHOLDS.settled
+    late = f.step > 50.0 + events._SETTLED
     assert np.ptp(f.trend[~none][:, late], axis=1).max() < 1e-9
 
 

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.rows.reward_range import RewardRange, both_ends, reward_range
+from tests.helpers.paths import paths_of
 from tests.helpers.runs import make_run, steps
 
 SHARES, POINTS = np.array([0.0, 0.3, 0.7]), np.array([0.2, 5.0, 9.0])
@@ -43,7 +43,7 @@ def test_a_forecast_takes_one_end_alone():
 
 
 def test_the_diagnosis_honours_either_end():
-    seen = RunSoFar.of(make_run(steps(40), np.linspace(0.1, 0.9, 40), reward_high=3.0))
+    seen = paths_of(make_run(steps(40), np.linspace(0.1, 0.9, 40), reward_high=3.0))
     assert (seen.ends.low, seen.ends.high) == (0.0, 3.0)
     assert "reward_low" in seen.ends.assumed
-    assert not RunSoFar.of(make_run(steps(40), np.linspace(0.1, 9.0, 40), reward_high=10.0)).ends.known
+    assert not paths_of(make_run(steps(40), np.linspace(0.1, 9.0, 40), reward_high=10.0)).ends.known

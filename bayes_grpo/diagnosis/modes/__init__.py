@@ -1,1 +1,1 @@
-"""One module a mode, each with `MODE`: its evidence, its onset, its remedies. Found by being there (`all_modes`)."""
+"""One module a mode, each with `MODE`: definition, severity, remedies. Found by being there (`all_modes`)."""

@@ -1,6 +1,6 @@
 """Apparent gain: most of the rise of the reward comes from format, length or finishing, not from correctness.
 
-    share of the rise that is not the task = Σ over such functions of w_i Δr_i  /  Δ total
+    share of the rise that is not the task = Σ over such functions of w_i Δr_i  /  Δ total  >  one half
 
 The names of the reward functions decide which kind each one is. With rollouts, the share is that of finishing and
 format in their decomposition (`bayes_grpo.rollouts.decompose`).
@@ -12,10 +12,9 @@ import numpy as np
 
 from bayes_grpo.common.intervals import span_text
 from bayes_grpo.diagnosis.mode import Mode
-from bayes_grpo.diagnosis.rows import RunSoFar
-from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.diagnosis.trend import RunTrends
+from bayes_grpo.diagnosis.view import RunView
 from bayes_grpo.logs.reward_key import is_form, is_task
+from bayes_grpo.signals.thresholds import THRESHOLDS
 
 
 class ApparentGain(Mode):
@@ -25,42 +24,44 @@ class ApparentGain(Mode):
     required_signal = "each reward function separately"
     remedies = ("judge by task", "read completions")
 
-    def strength(self, rows: RunSoFar) -> float:
+    def holds(self, view: RunView) -> np.ndarray | None:
         """Whether the reward has risen, mostly by form: by rollouts, else by the log."""
-        y = rows.reward
-        if y.rows < THRESHOLDS.least_rows:
-            return np.nan
-        least = max(y.noise, THRESHOLDS.going * rows.span)
-        gain = rows.gain
+        gain = view.gain
         if gain is not None and not np.isnan(gain.p_form):
-            share = float(gain.form_share_at(y.step[-1:])[0]) if gain.p_form > THRESHOLDS.half else 0.0
-            return max(min((y.now - y.start) / least, share / THRESHOLDS.half), 0.0)
-        parts = _gains(rows)
+            formal = gain.p_form > THRESHOLDS.half and float(gain.form_share_at(view.steps[-1:])[0]) > THRESHOLDS.form
+            return (view.rise > THRESHOLDS.material) & formal
+        parts = form_and_task(view)
         if parts is None:
-            return np.nan
-        form, task = (max(x, 0.0) for x in parts)
-        return min((form + task) / least, form / max(THRESHOLDS.half * (form + task), 1e-12))
+            return None
+        form, task = (np.maximum(x, 0.0) for x in parts)
+        rises = form + task > np.maximum(THRESHOLDS.material * view.reward.span, view.reward.noise)
+        return rises & (form > THRESHOLDS.form * (form + task))
 
-    def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float, level: bool = True) -> str:
-        """Changes of form and task rewards up to a step."""
-        gain = rows.gain
+    def text(self, view: RunView, first: float, last: float) -> str:
+        """Changes of form and task rewards."""
+        gain = view.gain
         if gain is not None and gain.shares and gain.has_gain:
             best = max(gain.shares, key=lambda s: s.share.median)
-            return f"{span_text(best.share, '.0%', level=level)} of the gain is {best.words}"
-        parts = _gains(rows.until(last))
+            return f"{span_text(best.share, '.0%', level=False)} of the gain is {best.words}"
+        parts = form_and_task(view)
         if parts is None:
             return ""
-        return f"format, length and finishing changed by {parts[0]:.2g}, the task reward by {parts[1]:.2g}"
+        form, task = (float(np.median(x[:, -1])) for x in parts)
+        return f"format, length and finishing changed by {form:.2g}, the task reward by {task:.2g}"
 
 
-def _gains(rows: RunSoFar) -> tuple[float, float] | None:
-    """Change so far of form and of the task; None where the log has not both."""
+def form_and_task(view: RunView) -> tuple[np.ndarray, np.ndarray] | None:
+    """Draws of the change so far of form and of the task, (draws, n) each; None where the log has not both."""
     found = []
     for is_kind in (is_form, is_task):
-        kind = [x for name, x in rows.parts.items() if is_kind(name) and x.rows >= THRESHOLDS.least_rows]
-        if not kind:
+        paths = {name: path for name, path in view.paths.components.items() if is_kind(name)}
+        if not paths:
             return None
-        found.append(sum(x.now - x.start for x in kind))
+        changes = [
+            view.weighted_parts.get(name, 1.0) * (view.on_grid(path) - path.start[:, None])
+            for name, path in paths.items()
+        ]
+        found.append(np.sum(changes, axis=0))
     return found[0], found[1]
 
 

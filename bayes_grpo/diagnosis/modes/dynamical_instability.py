@@ -1,19 +1,23 @@
-"""Dynamical instability: a reward or evaluation reward that is lost, a gradient norm or a KL that explodes.
+"""Dynamical instability: a reward or evaluation reward that is lost, or one that falls while another signal blows up.
 
-`bayes_grpo.diagnosis.logged.Logged.loss` defines a lost reward. Every threshold applies to running means of the rows
-and to their standard errors.
+    lost(reward)  or  lost(evaluation) without a rise of the train reward
+    or  fell and strained  or  exploded(loss)
+
+`SignalPath.lost`: half of the gain, or of a level that was high from the start, is gone. Strained: completions shrank
+to a tenth, the entropy has doubled, or the gradient norm is a hundred times its lowest level. A burst of gradient norm
+or KL while the reward holds is no failure. A total that falls only because the weight of one component is scheduled is
+not lost.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from bayes_grpo.common.intervals import LEVEL, Interval, interval
-from bayes_grpo.diagnosis.logged import Logged, fall_of
 from bayes_grpo.diagnosis.mode import Calibration, Mode
-from bayes_grpo.diagnosis.rows import RunSoFar
-from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.diagnosis.trend import RunTrends
+from bayes_grpo.diagnosis.strain import exploded_loss, scheduled_part, strained
+from bayes_grpo.diagnosis.view import RunView
+from bayes_grpo.diagnosis.wording import fell_text
+from bayes_grpo.signals.thresholds import THRESHOLDS
 
 
 class DynamicalInstability(Mode):
@@ -24,68 +28,48 @@ class DynamicalInstability(Mode):
     chances = Calibration(0.03, 0.05, 0.85)
     remedies = ("compare resume", "go back", "compare checkpoints", "lower rate", "KL term", "log KL", "log evaluation")
 
-    def strength(self, rows: RunSoFar) -> float:
-        """A lost reward or evaluation reward, an exploded KL, or an exploded gradient norm while a reward falls."""
-        y, held_out = rows.reward, rows.held_out
-        found = [rows.loss]
-        if rows.rise <= 1.0:  # where the train reward rose, what is lost is what it stands for
-            found.append(held_out.loss(least_rows=THRESHOLDS.held_out_rows))
-        usual, peak = _burst(rows, "grad_norm")
-        if usual > 0.0 and any(x.fell() for x in (y, held_out)):
-            found.append(peak / max(THRESHOLDS.grad_times * usual, 1e-12))
-        usual, peak = _burst(rows, "kl")
-        found.append(min(peak / THRESHOLDS.kl_high, peak / (THRESHOLDS.kl_times * max(usual, THRESHOLDS.least_kl))))
-        return max(found)
+    def holds(self, view: RunView) -> np.ndarray:
+        """A lost reward or evaluation reward, a fall under strain, or an exploded loss."""
+        found = reward_lost(view)
+        lost_evaluation = evaluation_lost(view)
+        if lost_evaluation is not None:
+            found = found | lost_evaluation
+        found = found | (view.fell & strained(view))
+        exploded = exploded_loss(view)
+        return found if exploded is None else found | exploded
 
-    def began(self, rows: RunSoFar) -> Interval | None:
-        """From the last step near the best of the lost reward to the step at half of its fall; or where it jumped."""
-        if rows.loss > 1.0 and rows.stuck is not None:
-            return interval(rows.stuck)
-        found = _lost(rows)
-        if found is None:
-            return None
-        y = found[1]
-        first, last = (float(y.step[i + y.window - 1]) for i in y.fall)
-        return Interval(0.5 * (first + last), first, last, LEVEL)
-
-    def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float, level: bool = True) -> str:
-        """The fall, or the exploded signal, by the end of the episode."""
-        then = rows.until(last)
-        found = _lost(then)
-        if found is not None:
-            return fall_of(*found).clause
-        y = then.reward
-        parts = [f"{rows.reward_name} is at {y.now:.2g}, its best running mean was {y.best:.2g}"] if y.rows else []
-        for key, words in (("grad_norm", "the gradient norm"), ("kl", "the KL")):
-            usual, peak = _burst(then, key)
-            if peak > THRESHOLDS.calm_burst * usual > 0.0:
-                parts.append(f"{words} reached {peak:.2g}, {peak / usual:.2g} times its usual {usual:.2g}")
-        return "; ".join(parts)
+    def text(self, view: RunView, first: float, last: float) -> str:
+        """The fall of the reward, or of the evaluation reward; "" where neither is lost."""
+        if last < view.last_step:
+            inside = np.flatnonzero((view.steps >= first) & (view.steps <= last))
+            lowest = inside[int(view.reward.mean[inside].argmin())]
+            best = float(np.median(view.reward.best_so_far[:, lowest]))
+            low = float(view.reward.mean[lowest])
+            return fell_text(view.paths.reward_key, best, low) if low < best else ""
+        for path, key, lost in (
+            (view.reward, view.paths.reward_key, reward_lost(view)),
+            (view.held_out, "eval_reward", evaluation_lost(view)),
+        ):
+            if path is not None and lost is not None and lost[:, -1].mean() >= THRESHOLDS.probable:
+                return fell_text(key, float(np.median(path.best)), float(np.median(path.now)))
+        return ""
 
 
-def _lost(rows: RunSoFar) -> tuple[str, Logged] | None:
-    """Which reward is lost, with its name; None where none is."""
-    if rows.loss > 1.0:
-        return rows.reward_key, rows.reward
-    if rows.held_out.loss(least_rows=THRESHOLDS.held_out_rows) > 1.0:
-        return "eval_reward", rows.held_out
-    return None
+def reward_lost(view: RunView) -> np.ndarray:
+    """Whether the reward is lost while the evaluation reward has not risen, as on harder prompts, shape (draws, n)."""
+    lost = view.reward.lost()
+    if scheduled_part(view) is not None:
+        return np.zeros_like(lost)
+    return lost & (view.held_out_rise <= THRESHOLDS.parted)
 
 
-def _burst(rows: RunSoFar, signal: str) -> tuple[float, float]:
-    """Usual size of a signal, and of the highest running medians after its first quarter; 0 and 0 of few rows.
-
-    The usual size is that of the first quarter; that of a KL, which begins at 0, is that of the rest. A running median
-    passes over a burst of one row: a row far off its neighbors is a batch, not a state of the run.
-    """
-    size = np.abs(rows.signal(signal).value)
-    if len(size) < THRESHOLDS.burst_rows:
-        return 0.0, 0.0
-    quarter = len(size) // THRESHOLDS.late_part
-    early, rest = size[:quarter], size[quarter:]
-    lasting = np.sort(np.median(np.lib.stride_tricks.sliding_window_view(rest, THRESHOLDS.least_rows), axis=1))
-    highest = lasting[-max(THRESHOLDS.least_rows, quarter // THRESHOLDS.late_part) :]
-    return float(np.median(rest if signal == "kl" else early)), float(np.median(highest))
+def evaluation_lost(view: RunView) -> np.ndarray | None:
+    """Whether the evaluation reward is lost; where the train reward rose, what is lost is what it stands for."""
+    path = view.held_out
+    if path is None:
+        return None
+    lost = view.held_on_grid(path.lost(), path)
+    return lost & (view.rise <= THRESHOLDS.material)
 
 
 MODE = DynamicalInstability()

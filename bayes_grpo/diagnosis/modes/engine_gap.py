@@ -1,36 +1,84 @@
-"""Trainer-inference mismatch: trainer and inference engine assign diverging probabilities to the same tokens.
+"""Trainer-inference mismatch: sampler and trainer give the same tokens different probabilities.
 
-Trainers log the mismatch in different units, so it is compared with its own first rows.
+    level outside the published healthy range of its definition,  or  1.5 times its own start where none is published,
+    or  effective share of the importance weights, or their mean, outside its healthy range
+
+Definitions and ranges are those of `bayes_grpo.logs.signals`. A mismatch that is large from the first row on is named
+as one that grew. Sampling under top-p or top-k shifts the sampler's probabilities for all tokens alike: such an offset
+is constant and harmless.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from bayes_grpo.common.intervals import span_text
+from bayes_grpo.common.intervals import interval, span_text
 from bayes_grpo.diagnosis.mode import Mode
-from bayes_grpo.diagnosis.rows import RunSoFar
-from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.diagnosis.trend import RunTrends
+from bayes_grpo.diagnosis.view import RunView
+from bayes_grpo.logs.signals import SIGNALS, STANDARD, Healthy, healthy_text
+from bayes_grpo.signals.thresholds import THRESHOLDS
+
+_WEIGHTS = ("importance_ess", "importance_ratio")
+_SAMPLER = "trainer to sampler"
+"""Definition of importance weights that are the mismatch, and not the effect of an update."""
+_WORDS = {
+    "importance_ess": "the effective share of the importance weights",
+    "importance_ratio": "the mean importance weight",
+}
 
 
 class EngineGap(Mode):
-    """Growing mismatch of trainer and inference engine."""
+    """Mismatch of trainer and inference engine."""
 
     name = "engine_gap"
-    remedies = ("same engine", "lower rate")
+    remedies = ("same engine", "lower staleness", "lower rate")
 
-    def strength(self, rows: RunSoFar) -> float:
-        """Growth of the mismatch since the first rows."""
-        gap = rows.signal("engine_mismatch")
-        if gap.rows < THRESHOLDS.least_rows or gap.start <= 0.0:
-            return np.nan
-        return max(gap.now / gap.start - 1.0, 0.0) / (THRESHOLDS.engines - 1.0)
+    def holds(self, view: RunView) -> np.ndarray | None:
+        """Whether the mismatch or the weights are outside their healthy ranges, or the mismatch has grown."""
+        found = [outside for name in _WEIGHTS if (outside := _outside(view, name)) is not None]
+        gap = view.signal("engine_mismatch")
+        if gap is not None:
+            outside = _outside(view, "engine_mismatch")
+            grown = view.on_grid(gap) > THRESHOLDS.engines * gap.start[:, None]
+            found.append(grown if outside is None else outside)
+        return np.any(found, axis=0) if found else None
 
-    def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float, level: bool = True) -> str:
-        """Growth factor of the mismatch."""
-        grown = np.exp(trends.signals["engine_mismatch"].change(trends.reward.step[0], last))
-        return f"the mismatch is {span_text(grown, level=level)} times that of the first rows"
+    def text(self, view: RunView, first: float, last: float) -> str:
+        """Level of what is outside its healthy range, else the growth of the mismatch."""
+        out = []
+        for name in ("engine_mismatch", *_WEIGHTS):
+            outside, path, healthy = _outside(view, name), view.signal(name), _healthy(view, name)
+            if outside is None or path is None or healthy is None or outside[:, -1].mean() < THRESHOLDS.probable:
+                continue
+            word = view.run.definitions.get(name, STANDARD)
+            what = _WORDS.get(name, f"the mismatch of sampler and trainer ({word})")
+            start, now = (float(np.median(x)) for x in (path.start, path.now))
+            moved = f"is {now:.2g}"
+            if abs(now - start) > THRESHOLDS.half * abs(start):
+                moved = f"went from {start:.2g} to {now:.2g}"
+            out.append(f"{what} {moved} (healthy: {healthy_text(healthy)})")
+        gap = view.signal("engine_mismatch")
+        if not out and gap is not None:
+            grown = interval(gap.at(np.array([last]))[:, 0] / gap.start)
+            out.append(f"the mismatch is {span_text(grown, level=False)} times that of the first rows")
+        return "; ".join(out)
+
+
+def _healthy(view: RunView, name: str) -> Healthy | None:
+    """Published healthy range of a signal under the definition of this log."""
+    word = view.run.definitions.get(name, STANDARD)
+    if name in _WEIGHTS and word not in (_SAMPLER, STANDARD):
+        return None
+    return SIGNALS[name].healthy_range(word)
+
+
+def _outside(view: RunView, name: str) -> np.ndarray | None:
+    """Whether a signal is outside its healthy range, shape (draws, n); None where it or the range is unknown."""
+    path, healthy = view.signal(name), _healthy(view, name)
+    if path is None or healthy is None:
+        return None
+    level = view.on_grid(path)
+    return (level < healthy.low) | (level > healthy.high)
 
 
 MODE = EngineGap()

@@ -1,14 +1,17 @@
-"""Idle steps: rows whose groups all have zero reward variance, and their cost in time."""
+"""Idle steps: groups or rows without reward variance, which cost time and give no gradient.
+
+share of groups without variance > 35%
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from bayes_grpo.diagnosis.logged import Logged
 from bayes_grpo.diagnosis.mode import Mode
-from bayes_grpo.diagnosis.rows import RunSoFar
-from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.diagnosis.trend import RunTrends
+from bayes_grpo.diagnosis.view import RunView
+from bayes_grpo.signals.logged import Logged
+from bayes_grpo.signals.path import fit_path
+from bayes_grpo.signals.thresholds import THRESHOLDS
 
 
 class IdleSteps(Mode):
@@ -17,33 +20,40 @@ class IdleSteps(Mode):
     name = "idle_steps"
     remedies = ("mixed prompts", "larger groups", "harder prompts", "easier prompts")
 
-    def strength(self, rows: RunSoFar) -> float:
-        """Share of the last rows that are idle."""
-        return _idle(rows).lately / THRESHOLDS.dead
+    def holds(self, view: RunView) -> np.ndarray | None:
+        """A large share of the rows has no variance in any group."""
+        rows = _dead_rows(view)
+        if not rows.rows:
+            return None
+        path = fit_path(rows.step, rows.value, seed=32)
+        return None if path is None else view.on_grid(path) > THRESHOLDS.idle
 
-    def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float, level: bool = True) -> str:
+    def text(self, view: RunView, first: float, last: float) -> str:
         """Number of idle rows, and their time where it is logged."""
-        idle, run = _idle(rows), trends.run
-        if not idle.between(first, last).any():
+        rows = _dead_rows(view)
+        inside = (rows.step >= first) & (rows.step <= last)
+        dead = inside & (rows.value > 0.0)
+        if not dead.any():
             return ""
-        end = int(np.searchsorted(idle.step, last, side="right"))
-        begin = min(int(np.searchsorted(idle.step, first)), max(end - THRESHOLDS.trend_rows, 0))  # as strength looks
-        dead = idle.value[begin:end] > 0.0
-        text, seconds = f"{int(dead.sum())} of {len(dead)} rows have no reward variance", run.signals.get("step_time")
-        if seconds is None or not np.isfinite(seconds).any():
+        text = f"{int(dead.sum())} of {int(inside.sum())} rows have no reward variance"
+        seconds = view.logged("step_time")
+        if not seconds.rows:
             return text
-        each = np.where(np.isfinite(seconds), seconds, np.nanmedian(seconds)) * run.window / 3600.0
-        hours = np.interp(idle.step, run.step, each)
-        spent = float(hours[begin:end][dead].sum())
-        return f"{text}; they took {spent:.2g} of the run's {float(hours.sum()):.2g} hours"
+        hours = np.interp(rows.step, seconds.step, seconds.value) * np.interp(rows.step, view.run.step, view.run.window)
+        hours = hours / 3600.0
+        return f"{text}; they took {hours[dead].sum():.2g} of the run's {hours.sum():.2g} hours"
 
 
-def _idle(rows: RunSoFar) -> Logged:
-    """Idle rows; without a signal for them, the rows whose mean reward is at an end of its range."""
-    if rows.idle.rows or rows.uses_eval or not rows.ends.known:
-        return rows.idle
-    y = rows.reward
-    return Logged(y.step, np.isin(y.value, rows.ends[:2]))
+def _dead_rows(view: RunView) -> Logged:
+    """Which rows have no group with variance; without a signal for it, whose mean reward is at an end of its range."""
+    idle = view.idle_rows
+    ends = view.paths.ends
+    if idle.rows:
+        return Logged(idle.step, (idle.value >= THRESHOLDS.dead_groups).astype(float))
+    if view.paths.uses_eval or not ends.known:
+        return idle
+    y = view.reward.logged
+    return Logged(y.step, np.isin(y.value, (ends.low, ends.high)).astype(float))
 
 
 MODE = IdleSteps()

@@ -11,15 +11,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayes_grpo.common.intervals import Interval, interval
-from bayes_grpo.diagnosis.logged import Logged
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.records import Finding
-from bayes_grpo.diagnosis.rows import RunSoFar
-from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.diagnosis.trend import RunTrends
-from bayes_grpo.logs.run import Run
+from bayes_grpo.diagnosis.view import RunView
 from bayes_grpo.rows.series import stretches
+from bayes_grpo.signals.logged import Logged
+from bayes_grpo.signals.path import fit_path
+from bayes_grpo.signals.thresholds import THRESHOLDS
+
+_READS_AS_ZERO = 1e-6
+"""Loss or clip ratio up to which a row reads as 0."""
+_MOSTLY = 0.9
+"""Share of rows that read as 0, from which the reason is given."""
 
 
 class LostGradient(Mode):
@@ -28,51 +31,58 @@ class LostGradient(Mode):
     name = "lost_gradient"
     remedies = ("update path",)
 
-    def strength(self, rows: RunSoFar) -> float:
-        """Share of the last rows with spread whose gradient norm is exactly 0."""
-        lost = lost_rows(rows)
-        return np.nan if lost.rows < THRESHOLDS.trend_rows else lost.lately / THRESHOLDS.half
+    def holds(self, view: RunView) -> np.ndarray | None:
+        """Whether most of the rows with variance have a gradient norm of exactly 0."""
+        lost = lost_rows(view)
+        if lost.rows < THRESHOLDS.direct_rows:
+            return None
+        path = fit_path(lost.step, lost.value, seed=33)
+        return None if path is None else view.on_grid(path) > THRESHOLDS.half
 
-    def began(self, rows: RunSoFar) -> Interval | None:
-        """Step of the first row of the last stretch of such rows."""
-        lost = lost_rows(rows)
-        return interval(lost.step[stretches(lost.value)[-1][0]]) if lost.rows and lost.value[-1] else None
-
-    def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float, level: bool = True) -> str:
-        """Number of such rows, and whether the reward rises all the same."""
-        since = self.began(rows)
-        lost = lost_rows(rows).between(first if since is None else min(first, since.median), last)
-        if not lost.any():
+    def text(self, view: RunView, first: float, last: float) -> str:
+        """Number of such rows in the last stretch, and whether the reward rises all the same."""
+        lost = lost_rows(view)
+        found = stretches(lost.value > 0.0)
+        if not found:
             return ""
-        why = "the reward rises all the same, so the norm is reported wrongly" if rows.rose else "the update is lost"
-        return f"{int(lost.sum())} of {len(lost)} rows with reward variance have a gradient norm of exactly 0: {why}"
+        inside = lost.between(min(first, float(lost.step[found[-1][0]])), last)
+        why = "the reward rises all the same, so the norm is reported wrongly" if view.rose else "the update is lost"
+        return (
+            f"{int(inside.sum())} of {len(inside)} rows with reward variance have a gradient norm of exactly 0: {why}"
+        )
 
 
-def lost_rows(rows: RunSoFar) -> Logged:
-    """Of the rows whose groups have spread: whether the gradient norm is 0 at a positive learning rate."""
-    flat = rows.without_spread(THRESHOLDS.half)
-    norm, rate = (rows.signal(name) for name in ("grad_norm", "learning_rate"))
-    kept = np.isin(norm.step, flat.step[flat.value == 0.0]) & ~np.isin(norm.step, rate.step[rate.value == 0.0])
-    return Logged(norm.step[kept], norm.value[kept] == 0.0)
+def lost_rows(view: RunView) -> Logged:
+    """Of the rows whose groups have variance: whether the gradient norm is 0 at a positive learning rate."""
+    idle = view.idle_rows
+    norm = view.logged("grad_norm")
+    rate = view.logged("learning_rate")
+    live = idle.step[idle.value <= THRESHOLDS.half]
+    kept = np.isin(norm.step, live) & ~np.isin(norm.step, rate.step[rate.value == 0.0])
+    return Logged(norm.step[kept], (norm.value[kept] == 0.0).astype(float))
 
 
-def zeros_of(rows: RunSoFar, run: Run) -> Finding | None:
+def zeros_of(view: RunView) -> Finding | None:
     """A loss or clip ratio that reads as 0, by all rows, and what tells whether that is normal; None without one."""
-    zero, numbers = [], dict[str, float]()
+    zero: list[str] = []
+    numbers: dict[str, float] = {}
     for name in ("loss", "clip_ratio"):
-        signal = rows.signal(name)
-        many = int(np.sum(np.abs(signal.value) <= THRESHOLDS.reads_as_zero))
-        if signal.rows >= THRESHOLDS.direct_rows and many >= THRESHOLDS.mostly_zero * signal.rows:
+        signal = view.logged(name)
+        many = int(np.sum(np.abs(signal.value) <= _READS_AS_ZERO))
+        if signal.rows and many >= _MOSTLY * signal.rows:
             zero.append(name)
             numbers |= {name: many, f"{name}_rows": signal.rows}
-    if not zero or lost_rows(rows).lately > THRESHOLDS.half:
+    lost = lost_rows(view)
+    if not zero or (lost.rows and float(lost.late(THRESHOLDS.half).mean()) > THRESHOLDS.half):
         return None
-    updates, norm = run.settings.refresh_interval, rows.signal("grad_norm")
-    if rows.idle.rows and (idle := float(rows.idle.value.mean())) > THRESHOLDS.half:
-        numbers["idle"] = idle
+    idle = view.idle_rows
+    if idle.rows and (share := float((idle.value >= THRESHOLDS.dead_groups).mean())) > THRESHOLDS.half:
+        numbers["idle"] = share
+    updates = view.run.settings.refresh_interval
     if float(updates.given or 1.0) > 1.0:
         numbers["updates"] = float(updates.value)
-    if norm.rows >= THRESHOLDS.least_rows:
+    norm = view.logged("grad_norm")
+    if norm.rows:
         numbers |= {"grad_norm": float(np.median(norm.value)), "grad_norm_most": float(norm.value.max())}
     return Finding(kind="reads_zero", signals=tuple(zero), numbers=numbers)
 

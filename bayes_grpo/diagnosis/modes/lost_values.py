@@ -1,12 +1,16 @@
-"""Lost values: rows in which the trainer wrote NaN or an infinity. A value that was not logged does not count."""
+"""Lost values: rows in which the trainer wrote NaN or an infinity. A value that was not logged does not count.
+
+a NaN in the last block of rows, for reward, loss or gradient norm
+"""
 
 from __future__ import annotations
+
+from itertools import pairwise
 
 import numpy as np
 
 from bayes_grpo.diagnosis.mode import Mode
-from bayes_grpo.diagnosis.rows import RunSoFar
-from bayes_grpo.diagnosis.trend import RunTrends
+from bayes_grpo.diagnosis.view import RunView
 
 
 class LostValues(Mode):
@@ -15,17 +19,22 @@ class LostValues(Mode):
     name = "lost_values"
     remedies = ("precision", "find batch", "lower rate")
 
-    def strength(self, rows: RunSoFar) -> float:
-        """Infinite where one of the last rows has a NaN or infinite value, else 0."""
-        if not rows.nan:
-            return np.nan
-        return np.inf if any(x.value[-rows.block :].any() for x in rows.nan.values()) else 0.0
+    def holds(self, view: RunView) -> np.ndarray | None:
+        """Whether the rows around each step have a NaN or infinite value."""
+        if not view.nan:
+            return None
+        steps = np.concatenate([[-np.inf], view.reward.last_step[:-1], [np.inf]])
+        found = [
+            [bool(x.value[(x.step > a) & (x.step <= b)].any()) for a, b in pairwise(steps)] for x in view.nan.values()
+        ]
+        return np.broadcast_to(np.any(found, axis=0), view.reward.draws.shape)
 
-    def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float, level: bool = True) -> str:
+    def text(self, view: RunView, first: float, last: float) -> str:
         """Number of such rows, and their signals."""
-        inside = [x.between(first, last) for x in rows.nan.values()]
+        last = np.inf if last >= view.last_step else last
+        inside = [x.between(first, last) for x in view.nan.values()]
         lost = np.logical_or.reduce(inside)
-        names = " and ".join(name.replace("_", " ") for name in rows.nan)
+        names = " and ".join(name.replace("_", " ") for name in view.nan)
         return f"{int(lost.sum())} of {len(lost)} rows have a NaN or infinite value in {names}" if lost.any() else ""
 
 

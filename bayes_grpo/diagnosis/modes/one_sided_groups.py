@@ -10,12 +10,12 @@ import numpy as np
 
 from bayes_grpo.common.intervals import interval, span_text
 from bayes_grpo.diagnosis.mode import Mode
-from bayes_grpo.diagnosis.rows import RunSoFar
-from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.diagnosis.trend import RunTrends
+from bayes_grpo.diagnosis.view import RunView
+from bayes_grpo.signals.thresholds import THRESHOLDS
 
 _RANGE = (-5.0, 5.0)  # of ln(a + b): from prompts that are solved or hopeless to prompts that are all alike
 _HALVINGS = 40
+_LEAST_RATE = 0.002  # a success rate that implies a share of one-sided groups is at least this far from 0 and 1
 
 
 class OneSidedGroups(Mode):
@@ -24,29 +24,40 @@ class OneSidedGroups(Mode):
     name = "one_sided_groups"
     remedies = ("harder prompts", "easier prompts", "mixed prompts")
 
-    def strength(self, rows: RunSoFar) -> float:
-        """Share of the groups that are of the larger kind, in rows enough for a verdict on them."""
-        share = rows.signal("frac_reward_zero_std")
-        if share.rows < THRESHOLDS.least_rows or not rows.ends.known or rows.uses_eval:
-            return np.nan
-        if share.rows < THRESHOLDS.waste_rows:
-            return 0.0
-        return float(np.maximum(*_sides(rows, np.array(share.now)))) / THRESHOLDS.one_sided
+    def holds(self, view: RunView) -> np.ndarray | None:
+        """Whether most groups are all correct, or most all wrong, for rows enough."""
+        if view.signal("frac_reward_zero_std") is None or not view.paths.ends.known or view.paths.uses_eval:
+            return None
+        right, wrong = _sides(view)
+        rows = np.searchsorted(view.reward.logged.step, view.reward.last_step, side="right")
+        return (np.maximum(right, wrong) > THRESHOLDS.one_sided) & (rows >= THRESHOLDS.waste_rows)
 
-    def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float, level: bool = True) -> str:
+    def text(self, view: RunView, first: float, last: float) -> str:
         """How many groups are of either kind."""
-        share = trends.share_without_spread(first, last)
-        if share is None:
+        if view.signal("frac_reward_zero_std") is None or not view.paths.ends.known:
             return ""
-        right, wrong = map(interval, _sides(rows.until(last), share))
+        inside = (view.steps >= first) & (view.steps <= last)
+        if not inside.any():
+            return ""
+        right, wrong = (interval(x[:, inside].mean(axis=1)) for x in _sides(view))
         others = span_text(wrong, ".0%", level=False)
-        return f"{span_text(right, '.0%', level=level)} of the groups are all correct, {others} all wrong"
+        return f"{span_text(right, '.0%', level=False)} of the groups are all correct, {others} all wrong"
 
 
-def _sides(rows: RunSoFar, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Shares of groups that are all correct and all wrong where a share has no spread, at the reward's level."""
-    level = float(np.clip(rows.level, THRESHOLDS.least_rate, 1.0 - THRESHOLDS.least_rate))
-    return sides_of(np.clip(share, 0.0, THRESHOLDS.dead_groups), level, round(rows.group_size))
+def _sides(view: RunView) -> tuple[np.ndarray, np.ndarray]:
+    """Draws of the shares of groups that are all correct and all wrong, at the reward's mean level, (draws, n) each."""
+    path = view.signal("frac_reward_zero_std")
+    assert path is not None
+    share = np.clip(view.on_grid(path), 0.0, THRESHOLDS.dead_groups)
+    level = np.clip(view.level.mean(axis=0), _LEAST_RATE, 1.0 - _LEAST_RATE)
+    part = np.array([_right_part(s, p, round(view.group_size)) for s, p in zip(share.mean(axis=0), level, strict=True)])
+    return share * part, share * (1.0 - part)
+
+
+def _right_part(share: float, success_rate: float, size: int) -> float:
+    """Share of the one-sided groups that are all correct."""
+    right, wrong = sides_of(np.array(share), success_rate, size)
+    return float(right / max(float(right + wrong), 1e-300))
 
 
 def sides_of(share: np.ndarray, success_rate: float, size: int) -> tuple[np.ndarray, np.ndarray]:

@@ -1,12 +1,16 @@
-"""Plateau: the reward no longer changes. Not a failure, but there are remedies."""
+"""Plateau: the reward no longer changes. Not a failure, but there are remedies.
+
+|level now - level at the middle and at three quarters of the rows| < 4% of the range
+"""
 
 from __future__ import annotations
 
-from bayes_grpo.common.intervals import span_text
+import numpy as np
+
+from bayes_grpo.common.intervals import interval, span_text
 from bayes_grpo.diagnosis.mode import Calibration, Mode
-from bayes_grpo.diagnosis.rows import RunSoFar
-from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.diagnosis.trend import RunTrends
+from bayes_grpo.diagnosis.view import RunView
+from bayes_grpo.signals.thresholds import THRESHOLDS
 
 
 class Plateaued(Mode):
@@ -14,21 +18,22 @@ class Plateaued(Mode):
 
     name = "plateaued"
     is_failure = False
-    chances = Calibration(0.05, 0.3, 0.85)
+    chances = Calibration(0.05, 0.3, 0.95)
     remedies = (
         "longer limit", "easier prompts", "raise rate", "more prompts", "mixed prompts", "read completions", "stop",
     )  # fmt: skip
 
-    def strength(self, rows: RunSoFar) -> float:
-        """Enough rows, and their last third lies no further from the middle one than noise takes it."""
-        y = rows.reward
-        if y.rows < THRESHOLDS.waste_rows:
-            return 0.0
-        return min(y.rows / THRESHOLDS.waste_rows, 2) / max(abs(rows.late_change), 0.5)
+    def holds(self, view: RunView) -> np.ndarray:
+        """The last half of the rows up to each step stays within a small part of the range."""
+        path = view.reward
+        place = np.arange(path.draws.shape[1])
+        near = THRESHOLDS.rests * path.span
+        moved = [np.abs(path.recent - path.draws[:, place * part // 4]) for part in (2, 3)]
+        return (moved[0] < near) & (moved[1] < near) & (place > 0)
 
-    def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float, level: bool = True) -> str:
+    def text(self, view: RunView, first: float, last: float) -> str:
         """Mean reward of the episode."""
-        return f"the reward is at {span_text(trends.reward.over(first, last), level=level)}"
+        return f"the reward is at {span_text(interval(view.reward.over(first, last)), level=False)}"
 
 
 MODE = Plateaued()

@@ -1,5 +1,7 @@
 """Policy concentration (entropy collapse): the entropy vanishes before the reward is earned.
 
+    entropy < a tenth of its start,  reward below the middle of its range and not risen
+
 What counts is the entropy's decline relative to its start and to the reward gained, never its value: a solved task ends
 with little entropy (Cui et al. 2025, https://arxiv.org/abs/2505.22617).
 """
@@ -10,9 +12,8 @@ import numpy as np
 
 from bayes_grpo.common.intervals import interval, span_text
 from bayes_grpo.diagnosis.mode import Calibration, Mode
-from bayes_grpo.diagnosis.rows import RunSoFar
-from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.diagnosis.trend import RunTrends
+from bayes_grpo.diagnosis.view import RunView
+from bayes_grpo.signals.thresholds import THRESHOLDS
 
 
 class PolicyConcentration(Mode):
@@ -24,25 +25,24 @@ class PolicyConcentration(Mode):
     chances = Calibration(0.01, 0.02, 0.75)
     remedies = ("compare resume", "go back", "entropy term", "lower rate", "KL term", "compare checkpoints")
 
-    def strength(self, rows: RunSoFar) -> float:
-        """Low entropy, with a reward that neither is high nor has risen to the middle of its range."""
-        entropy = rows.signal("entropy")
-        if entropy.rows < THRESHOLDS.least_rows:
-            return np.nan
-        risen = rows.rise > 1.0 and not rows.level <= THRESHOLDS.short
-        if entropy.rows < THRESHOLDS.trend_rows or entropy.start <= 0.0 or rows.level > THRESHOLDS.near_top or risen:
-            return 0.0
-        return THRESHOLDS.entropy_gone * entropy.start / max(entropy.now, 1e-9)
+    def holds(self, view: RunView) -> np.ndarray | None:
+        """Little entropy, with a reward that neither is high nor has risen."""
+        entropy = view.signal("entropy")
+        if entropy is None or view.logged("entropy").value.min() < 0.0:
+            return None
+        spent = view.on_grid(entropy) < THRESHOLDS.spent * entropy.start[:, None]
+        earned = (view.level > THRESHOLDS.half) | (view.rise > THRESHOLDS.material)
+        return spent & ~earned
 
-    def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float, level: bool = True) -> str:
+    def text(self, view: RunView, first: float, last: float) -> str:
         """Entropy as a share of its starting value, or a multiple where it has more than doubled."""
-        entropy = trends.signals.get("entropy")
+        entropy = view.signal("entropy")
         if entropy is None:
             return ""
-        left = interval(np.exp(entropy.change(last=last)))
-        if left.high > THRESHOLDS.doubled:
-            return f"the entropy is {span_text(left, '.3g', level=level)} times its starting value"
-        return f"the entropy is {span_text(left, '.0%', level=level)} of its starting value"
+        left = interval(entropy.at(np.array([last]))[:, 0] / entropy.start)
+        if left.high > THRESHOLDS.grew:
+            return f"the entropy is {span_text(left, '.3g', level=False)} times its starting value"
+        return f"the entropy is {span_text(left, '.0%', level=False)} of its starting value"
 
 
 MODE = PolicyConcentration()

@@ -1,21 +1,21 @@
 """Reward hacking: the train reward rises and the true objective does not.
 
-The evaluation reward stays near 0, or turns over while the train reward goes on rising (over-optimization, Gao et al.
-2022, https://arxiv.org/abs/2210.10760). Without an evaluation signal a hacked rise looks like a real one.
+    train rises by 15% of its range since the first evaluation, and
+    (evaluation shares less than a tenth of that and lies near 0,  or  it has lost 30% of its best while train holds)
+
+Over-optimization: Gao et al. 2022, https://arxiv.org/abs/2210.10760. Without an evaluation signal a hacked rise looks
+like a real one.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from bayes_grpo.common.intervals import span_text
-from bayes_grpo.common.text import plain
+from bayes_grpo.common.intervals import interval, span_text
 from bayes_grpo.diagnosis.mode import HELD_OUT, Calibration, Mode
-from bayes_grpo.diagnosis.parts import functions_text, parts_of, rise_and_fall
-from bayes_grpo.diagnosis.rows import RunSoFar
-from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.diagnosis.trend import RunTrends
-from bayes_grpo.rows.series import is_share
+from bayes_grpo.diagnosis.view import RunView
+from bayes_grpo.signals.path import SignalPath
+from bayes_grpo.signals.thresholds import THRESHOLDS
 
 
 class RewardHacking(Mode):
@@ -27,43 +27,58 @@ class RewardHacking(Mode):
     chances = Calibration(0.01, 0.03, 0.85)
     remedies = ("go back", "start over", "read completions", "KL term", "log KL")
 
-    def strength(self, rows: RunSoFar) -> float:
+    def holds(self, view: RunView) -> np.ndarray | None:
         """The train reward has risen; the evaluation reward stays near 0, or has lost its level."""
-        train, held_out = rows.reward, rows.held_out
-        if held_out.rows < THRESHOLDS.least_rows:
-            return np.nan
-        if train.rows < THRESHOLDS.trend_rows:
-            return 0.0
-        gain, share = train.now - train.start, is_share(held_out.value)
-        rose = min(gain / (THRESHOLDS.fall_errors * train.error), gain / (THRESHOLDS.hack_rise * rows.span))
-        hollow = 0.0
-        if share and rows.ends.known and held_out.now - held_out.start < THRESHOLDS.hack_shared * gain:
-            hollow = min(THRESHOLDS.hollow / max(held_out.now, 1e-6), rows.level / THRESHOLDS.stands)
-        top = float(held_out.value.max())
-        fall, level = top - held_out.now, top - (0.0 if share else float(held_out.value.min()))
-        turned = 0.0
-        if held_out.rows >= THRESHOLDS.held_out_rows - 1 and held_out.now <= held_out.start + held_out.error:
-            turned = min(fall / (THRESHOLDS.fall_errors * held_out.error), fall / max(THRESHOLDS.turned * level, 1e-9))
-        return min(rose, max(hollow, turned))
+        path = view.held_out
+        if path is None:
+            return None
+        gain, shared = changes(view, path)
+        level = view.on_grid(path)
+        hollow = stays_behind(gain, shared) & (level < THRESHOLDS.hollow * path.span)
+        if not np.isfinite(path.low):
+            hollow = np.zeros_like(hollow)
+        return (gain > THRESHOLDS.parted) & (hollow | turned(view, path, THRESHOLDS.turned))
 
-    def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float, level: bool = True) -> str:
-        """Changes of both rewards up to a step, and the reward function that rose."""
-        train, held_out = trends.reward, trends.held_out
-        functions = parts_of(trends)
-        rises, _ = rise_and_fall(functions)
-        parts = [text] if (text := functions_text(functions, level)) else []
-        if held_out is None:
-            alone = "without a train reward, a fall can be hacking or instability"
-            honest = "without an evaluation reward, a hacked rise looks like a real one"
-            return "; ".join([alone if rows.uses_eval else honest, *parts])
-        begin, end = max(train.step[0], held_out.step[0]), min(last, held_out.step[-1])
+    def text(self, view: RunView, first: float, last: float) -> str:
+        """Changes of both rewards up to a step."""
+        path = view.held_out
+        if path is None and view.paths.uses_eval:
+            return "without a train reward, a fall can be hacking or instability"
+        if path is None:
+            return "without an evaluation reward, a hacked rise looks like a real one"
+        begin = max(view.steps[0], path.step[0])
+        end = min(last, path.step[-1])
         if end <= begin:
-            return "; ".join(parts)
-        rise, carried = train.change_since(begin, end), held_out.change(begin, end)
-        if rises is not None and np.median(carried) < THRESHOLDS.half * np.median(rise):
-            parts.append(f"the {trends.held_out_name} reward does not share the rise of {plain(rises.name, 40)}")
-        both = f"the train reward changed by {span_text(rise, level=level)}, the {trends.held_out_name} reward by "
-        return "; ".join([f"since step {begin:g} {both}{span_text(carried, level=False)}", *parts])
+            return ""
+        train = span_text(interval(view.reward.change(begin, end)), level=False)
+        held_out = span_text(interval(path.change(begin, end)), level=False)
+        return (
+            f"since step {begin:g} the train reward changed by {train}, "
+            f"the {view.paths.held_out_name} reward by {held_out}"
+        )
+
+
+def changes(view: RunView, path: SignalPath) -> tuple[np.ndarray, np.ndarray]:
+    """Changes of train and evaluation reward since the first evaluation, as shares of their spans, (draws, n) each."""
+    begin = max(view.steps[0], path.step[0])
+    before = view.reward.at(np.array([begin]))
+    gain = (view.reward.recent - before) / view.reward.span
+    shared = (view.on_grid(path) - path.start[:, None]) / path.span
+    after = view.steps >= begin
+    after[-1] = True
+    return np.where(after, gain, 0.0), np.where(after, shared, 0.0)
+
+
+def stays_behind(gain: np.ndarray, shared: np.ndarray) -> np.ndarray:
+    """Whether the train reward has risen and the evaluation reward hardly, shape (draws, n)."""
+    return (gain > THRESHOLDS.parted) & (shared < THRESHOLDS.shared * gain)
+
+
+def turned(view: RunView, path: SignalPath, share: float) -> np.ndarray:
+    """Whether the evaluation reward lies below its best by a share of it while the train reward holds, (draws, n)."""
+    train_then = view.reward.at(np.array([path.best_step]))
+    holds = view.reward.recent - train_then > -THRESHOLDS.rises * view.reward.span
+    return view.held_on_grid(path.fell(share), path) & holds
 
 
 MODE = RewardHacking()

@@ -1,14 +1,15 @@
-"""Truncation: completions hit the length limit, so the scored ending is missing."""
+"""Truncation: completions hit the length limit, so the scored ending is missing.
+
+share of truncated completions > one half
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from bayes_grpo.common.intervals import Interval, interval, span_text
 from bayes_grpo.diagnosis.mode import Mode
-from bayes_grpo.diagnosis.rows import RunSoFar
-from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.diagnosis.trend import RunTrends
+from bayes_grpo.diagnosis.view import RunView
+from bayes_grpo.signals.thresholds import THRESHOLDS
 
 
 class Truncated(Mode):
@@ -18,24 +19,19 @@ class Truncated(Mode):
     required_signal = "the share of truncated completions"
     remedies = ("longer limit", "read completions")
 
-    def strength(self, rows: RunSoFar) -> float:
-        """Share of completions that hit the length limit; where nearly all did, a few rows measure it."""
-        cut = rows.signal("completions_clipped_ratio")
-        if cut.rows < THRESHOLDS.least_rows:
-            return np.nan
-        every = float(cut.value[-2:].min()) >= THRESHOLDS.all_truncated  # each is a share of hundreds
-        return np.inf if every else cut.now / THRESHOLDS.truncated
+    def holds(self, view: RunView) -> np.ndarray | None:
+        """Most completions hit the length limit."""
+        cut = view.signal("completions_clipped_ratio")
+        return None if cut is None else view.on_grid(cut) > THRESHOLDS.truncated
 
-    def began(self, rows: RunSoFar) -> Interval | None:
-        """The first row, where all show it."""
-        cut = rows.signal("completions_clipped_ratio")
-        return interval(cut.step[0]) if cut.value.min() > THRESHOLDS.truncated else None
-
-    def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float, level: bool = True) -> str:
-        """Share of truncated completions."""
-        trend = trends.signals["completions_clipped_ratio"]
-        share = interval(np.clip(trend.over(first, last), 0.0, 1.0))
-        return f"{span_text(share, '.0%', level=level)} of the completions hit the length limit"
+    def text(self, view: RunView, first: float, last: float) -> str:
+        """Mean share of truncated completions, and the range of the rows."""
+        rows = view.logged("completions_clipped_ratio").between(first, last)
+        if not len(rows):
+            return ""
+        low, high = np.quantile(rows, (0.05, 0.95))
+        spread = "" if high - low < THRESHOLDS.rises else f" (rows from {low:.0%} to {high:.0%})"
+        return f"{rows.mean():.0%} of the completions hit the length limit{spread}"
 
 
 MODE = Truncated()

@@ -10,8 +10,9 @@ from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.picture import canvas, headline, one_panel
 from bayes_grpo.common.text import drawable
 from bayes_grpo.diagnosis.result import Diagnosis
-from bayes_grpo.diagnosis.trend import LIVE, LOGARITHMIC, RunTrends, Trend
 from bayes_grpo.diagnosis.wording import label_of
+from bayes_grpo.signals.path import SignalPath
+from bayes_grpo.signals.run_paths import LIVE, RunPaths
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,7 +40,7 @@ class _Line(NamedTuple):
     """A trend in a panel."""
 
     label: str
-    trend: Trend
+    trend: SignalPath
     color: str = _TREND
     logarithmic: bool = False
 
@@ -56,7 +57,7 @@ def plot_diagnosis(result: Diagnosis, figure: Canvas | None = None) -> Canvas:
     Returns:
         The figure; a new one is not registered with pyplot.
     """
-    panels = {} if result.trends is None else _panels(result.trends)
+    panels = {} if result.paths is None else _panels(result.paths)
     columns = min(len(panels), 2) or 1
     rows = -(-len(panels) // columns) or 1
     figure = canvas(figure, (11, 2.3 * max(rows, 2) + 0.7))
@@ -70,13 +71,13 @@ def plot_diagnosis(result: Diagnosis, figure: Canvas | None = None) -> Canvas:
     for axes in grid[len(panels) :]:
         axes.set_axis_off()
     _mark_onset(list(grid[: len(panels)]), result)
-    if result.trends is not None and result.trends.run.resumes:
-        _mark_resumes(list(grid[: len(panels)]), result.trends.run.resumes)
+    if result.paths is not None and result.paths.run.resumes:
+        _mark_resumes(list(grid[: len(panels)]), result.paths.run.resumes)
     headline(figure, result.sentence, 130, size=9.5)
     return figure
 
 
-def plot_part(trend: Trend, title: str, falls_since: float | None = None, figure: Canvas | None = None) -> Canvas:
+def plot_part(trend: SignalPath, title: str, falls_since: float | None = None, figure: Canvas | None = None) -> Canvas:
     """Draws a reward function or environment with its trend; a dotted line marks the step since which it falls."""
     figure, axes = one_panel(figure, (3.7, 2.4))
     _draw(axes, _Line(title, trend))
@@ -87,36 +88,36 @@ def plot_part(trend: Trend, title: str, falls_since: float | None = None, figure
     return figure
 
 
-def _panels(trends: RunTrends) -> dict[str, list[_Line]]:
+def _panels(paths: RunPaths) -> dict[str, list[_Line]]:
     """Title of a panel → its trends."""
-    rewards = [_Line("train reward" if trends.run.has_reward else "evaluation reward", trends.reward)]
-    if trends.held_out is not None:
-        rewards.append(_Line(f"{trends.held_out_name} reward", trends.held_out, _HELD_OUT))
+    rewards = [_Line("train reward" if paths.run.has_reward else "evaluation reward", paths.reward)]
+    if paths.held_out is not None:
+        rewards.append(_Line(f"{paths.held_out_name} reward", paths.held_out, _HELD_OUT))
     panels = {"reward": rewards}
-    for kind, functions in (("reward function", trends.components), ("environment", trends.environments)):
+    for kind, functions in (("reward function", paths.components), ("environment", paths.environments)):
         moved = sorted(functions, key=lambda name: -abs(float(functions[name].change().mean())))
         for name in moved[:_FUNCTIONS] if len(functions) > 1 else ():
             panels[f"{kind} {drawable(name, 32)}"] = [_Line(name, functions[name])]
-    for key in (*(k for k in _NAMES if k in trends.signals), *(k for k in trends.signals if k not in _NAMES)):
-        trend, title = trends.signals[key], _NAMES.get(key, key.replace("_", " "))
-        if key in LIVE and trend.logged.rows < np.isfinite(trends.run.signals[key]).sum():
-            title += " (rows of 0 left out)"
-        panels[title] = [_Line(title, trend, logarithmic=key in LOGARITHMIC)]
+    for key in (*(k for k in _NAMES if k in paths.signals), *(k for k in paths.signals if k not in _NAMES)):
+        trend, title = paths.signals[key], _NAMES.get(key, key.replace("_", " "))
+        if key in LIVE and trend.logged.rows < np.isfinite(paths.run.signals[key]).sum():
+            title += " (rows without variance left out)"
+        panels[title] = [_Line(title, trend, logarithmic=trend.unit == "factor")]
     return panels
 
 
 def _draw(axes: Axes, line: _Line) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    trend, shown = line.trend, np.exp if line.logarithmic else np.asarray
+    trend = line.trend
     low, middle, high = np.quantile(trend.draws, [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2], axis=0)
-    step, values = trend.logged.step, shown(trend.logged.value)
+    step, values = trend.logged.step, trend.logged.value
     many = len(step) >= _CROWD
     dots = line.color if line.color == _HELD_OUT else _DATA
     axes.plot(step, values, ".", color=dots, ms=1.2 if many else 3.0, alpha=0.25 if many else 0.45, rasterized=many)
-    axes.fill_between(trend.step, shown(low), shown(high), color=line.color, alpha=0.25, lw=0)
+    axes.fill_between(trend.step, low, high, color=line.color, alpha=0.25, lw=0)
     label = f"{line.label}, trend with {LEVEL:.0%} band"
-    axes.plot(trend.step, shown(middle), color=line.color, lw=1.5, label=label, zorder=3)
+    axes.plot(trend.step, middle, color=line.color, lw=1.5, label=label, zorder=3)
     if line.logarithmic and values.min() > 0 and values.max() / values.min() > 20:
         _logarithmic(axes, float(np.log10(values.max() / values.min())))
     elif axes.get_yscale() == "linear":

@@ -15,8 +15,7 @@ import numpy as np
 
 from bayes_grpo.backtesting import MIN_BACKTEST_ROWS, ORIGINS
 from bayes_grpo.common.errors import BayesGrpoError
-from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.forecasting.events import COLLAPSE, SIGN, OriginState, origin_state
+from bayes_grpo.forecasting.events import COLLAPSE, LEAST_ROWS, NOISE_OF_MEANS, SIGN, OriginState, origin_state
 from bayes_grpo.forecasting.inputs import MIN_FORECAST_ROWS
 from bayes_grpo.logs.reading import read_log
 from bayes_grpo.logs.run import Run
@@ -53,9 +52,9 @@ def event_after(origin: OriginState, came: np.ndarray) -> tuple[str, float]:
         origin: Where it stood there.
         came: Rewards of the rows after it, shape (h,).
     """
-    rows = min(len(came), max(THRESHOLDS.least_rows, (origin.rows + len(came)) // _END_PART))
+    rows = min(len(came), max(LEAST_ROWS, (origin.rows + len(came)) // _END_PART))
     change = float(came[-rows:].mean()) - origin.now
-    error = THRESHOLDS.noise_of_means * origin.noise * np.sqrt(1.0 / origin.last + 1.0 / rows)
+    error = NOISE_OF_MEANS * origin.noise * np.sqrt(1.0 / origin.last + 1.0 / rows)
     for name, span in origin.spans.items():
         size = SIGN[name] * change
         if size >= span.least and (name != COLLAPSE or size >= error):

@@ -9,15 +9,15 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from bayes_grpo import diagnose, plot_diagnosis, read_log, view
 from bayes_grpo.common.errors import FitError, SettingError
-from bayes_grpo.diagnosis.facts import facts_of
-from bayes_grpo.diagnosis.parts import functions_text, parts_of, rise_and_fall, weights_of
-from bayes_grpo.diagnosis.rows import RunSoFar
+from bayes_grpo.diagnosis.facts import Facts
+from bayes_grpo.diagnosis.mode import timeline_of
 from bayes_grpo.logs.run import Run
+from bayes_grpo.signals.parts import parts_of, rise_and_fall, weights_of
 from bayes_grpo.views.plots.diagnosis import plot_part
 from tests.diagnosis.conftest import ROWS
 from tests.helpers.command import call
+from tests.helpers.paths import paths_of, there, view_of
 from tests.helpers.runs import make_run, steps
-from tests.helpers.trends import there, trends_of
 
 RNG = np.random.default_rng(0)
 UP = 0.2 + 0.5 * steps(ROWS) / ROWS + 0.01 * RNG.standard_normal(ROWS)
@@ -33,7 +33,7 @@ def by_name(run):
 def test_reward_functions_have_trends_shares_and_falls():
     found = by_name(make_run(steps(ROWS), UP + 0.25 * DOWN, components={"task": UP, "style": DOWN}))
     assert found["task"].p_rises > 0.99 > 0.01 > found["style"].p_rises
-    assert found["task"].share.low < 1.25 < found["task"].share.high
+    assert found["task"].share.median == pytest.approx(1.25, abs=0.02)
     assert found["style"].share.high < 0.0
     assert found["task"].falls_since is None
     assert 40 <= there(found["style"].falls_since) <= 60
@@ -75,7 +75,7 @@ def test_a_part_is_forecast_and_drawn(tmp_path):
     assert found["now"]["median"] == pytest.approx(0.7, abs=0.1)
     assert call("forecast", log, "--part", "none").code == 3
     result = diagnose(log)
-    figure = plot_part(there(result.trends).environments["code"], "code", 50.0)
+    figure = plot_part(there(result.paths).environments["code"], "code", 50.0)
     assert figure.axes[0].get_title(loc="left") == "code, falls since step 50"
     assert result.to_dict()["parts"][0]["kind"] == "environment"
 
@@ -85,7 +85,7 @@ def noise(seed):
 
 
 def parts(run: Run):
-    return parts_of(trends_of(run))
+    return parts_of(paths_of(run))
 
 
 def with_parts(weights=(1.0, 1.0, 1.0), **more):
@@ -105,7 +105,7 @@ def test_status_and_table_have_one_fall(low):
     fell = np.linspace(0.95, low, ROWS) + 0.005 * RNG.standard_normal(ROWS)
     run = make_run(steps(ROWS), UP + fell, components={"task": UP, "code": fell})
     since = by_name(run)["code"].falls_since
-    named = facts_of(trends_of(run), RunSoFar.of(run), 0.0).falls
+    named = Facts(view_of(run), timeline_of(view_of(run))).falls
     assert (since is not None, bool(named)) == ((False, False) if low > 0.8 else (True, True))
 
 
@@ -113,10 +113,6 @@ def test_what_rises_and_what_takes_it_back_are_named():
     found = parts(with_parts())
     assert tuple(there(x).name for x in rise_and_fall(found)) == ("format", "length")
     assert {p.name for p in found} == {"format", "length", "correct"}
-    text = functions_text(found)
-    assert "format adds +0." in text
-    share = int(text.partition("offsets ")[2].partition("%")[0])
-    assert 60 < share < 100
 
 
 @pytest.mark.parametrize("weights", [(1.0, 1.0, 1.0), (2.0, 0.5, 3.0), (0.1, 1.0, 0.0)])
@@ -126,27 +122,20 @@ def test_weights_are_those_with_which_the_functions_add_up(weights):
     found = weights_of(run, run.components)
     for name, w in zip(("format", "length", "correct"), weights, strict=True):
         assert found.get(name, 0.0) == pytest.approx(w, abs=1e-8)
-    assert change["format"] == pytest.approx(weights[0] * 0.48, abs=0.06 * weights[0])
+    assert change["format"] == pytest.approx(weights[0] * 0.42, abs=0.03 * weights[0])
 
 
 def test_functions_that_do_not_add_up_keep_their_own_units():
     run = make_run(steps(ROWS), 0.5 + 5.0 * noise(9), components=dict(with_parts().components))
     assert weights_of(run, run.components) == {}
-    assert {p.name: float(np.median(p.change)) for p in parts(run)}["format"] == pytest.approx(0.48, abs=0.06)
+    assert {p.name: float(np.median(p.change)) for p in parts(run)}["format"] == pytest.approx(0.42, abs=0.03)
 
 
 def test_functions_without_a_change_are_not_named():
     made = {"a": 0.3 + noise(1), "b": 0.5 + noise(2)}
     found = parts(make_run(steps(ROWS), made["a"] + made["b"], components=made))
-    assert functions_text(found) == ""
     assert rise_and_fall(found) == (None, None)
     assert parts(make_run(steps(ROWS), made["a"], components={"a": made["a"]})) == ()
-
-
-def test_a_hacked_rise_is_that_of_a_function():
-    result = diagnose(with_parts((1.0, 0.0, 0.0), signals={"gold_reward": 0.3 + noise(5)}))
-    assert "the gold reward does not share the rise of format" in result.evidence["reward_hacking"]
-    json.dumps(result.to_dict(), allow_nan=False)
 
 
 def test_no_mode_but_the_one_of_form_and_task_sees_them():
@@ -193,7 +182,3 @@ def test_hostile_names_are_shown_safely():
     FigureCanvasAgg(figure).draw()
     named = {a.get_title(loc="left").removeprefix("reward function ") for a in figure.axes[1:5]}
     assert named == {"format", "length", "correct", r"_under \$x\$"}
-    made = {"\x1b[31mred\n": 0.2 + 0.5 * GROWTH + noise(1), "[bold]x": -0.4 * GROWTH + noise(2)}
-    text = functions_text(parts(make_run(steps(ROWS), sum(made.values()), components=made)))
-    assert "red" in text
-    assert not {"\x1b", "\n"} & set(text)

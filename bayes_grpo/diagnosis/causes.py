@@ -1,0 +1,315 @@
+"""Status of a run: one table of causes, from first to last; the first that applies decides.
+
+A cause looks at the facts of a run and answers with a status, a finding and the situation whose actions apply, or with
+None. Forecast and costs may replace the action for a run without failure (`bayes_grpo.analysis`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from bayes_grpo.diagnosis.actions import ACTIONS, advice
+from bayes_grpo.diagnosis.facts import Facts, fall_of
+from bayes_grpo.diagnosis.mode import Episode, failure_names
+from bayes_grpo.diagnosis.records import Action, Finding, FindingKind
+from bayes_grpo.diagnosis.status import MODES, Status, StatusWord
+from bayes_grpo.diagnosis.story import kind_of, over_findings, resume_at
+from bayes_grpo.signals.thresholds import THRESHOLDS
+
+BROKE = ("dynamical_instability", "lost_values")
+"""Modes whose end the status names, of those that are over."""
+_SEEN = 0.85
+"""Probability of a finding that is no mode of its own: the share of labeled logs in which a clear one is meant."""
+
+
+class Answer(NamedTuple):
+    """What a cause says.
+
+    Attributes:
+        status: The status.
+        found: Its finding.
+        situation: Key of `actions.SITUATIONS` or a mode, whose actions apply; "" for the finding's mode.
+        first: Action that goes before these; None for none.
+    """
+
+    status: StatusWord
+    found: Finding
+    situation: str = ""
+    first: Action | None = None
+
+
+Cause = Callable[[Facts], Answer | None]
+
+
+def status_of(facts: Facts, happened: Sequence[Finding] = ()) -> Status:
+    """The status of a diagnosis.
+
+    Args:
+        facts: Of the run.
+        happened: Sudden events that are over.
+    """
+    answers = (cause(facts) for cause in CAUSES)
+    answer = next((x for x in answers if x is not None), None) or _calm(facts)
+    do, *rest = advice(answer.situation or answer.found.mode, facts)
+    if answer.first is not None:
+        rest = [do, *rest]
+        do = answer.first
+    status = Status(answer.status, answer.found, do, tuple(x for x in rest if x != do))
+    past = () if status.alarming else happened or over_findings(facts.timeline, BROKE)
+    return replace(status, earlier=tuple(past[:2]))
+
+
+def _under_way(facts: Facts, mode: str) -> Episode | None:
+    """The episode of a mode that is more probable than not at the end."""
+    if facts.under_way(mode) < THRESHOLDS.probable:
+        return None
+    found = [e for e in facts.timeline.episodes if e.mode == mode and e.probable and not e.over]
+    return found[-1] if found else None
+
+
+def _begun(facts: Facts, found: Finding, e: Episode) -> Finding:
+    """A finding with the probability and the onset of an episode, and the resume behind it."""
+    parts = found.parts
+    resumed = facts.resumed
+    if resumed is not None and e.mode in resumed.modes:
+        parts = (*parts, resume_at(facts.step_name(resumed.step)))
+    at = facts.step_name(round(e.onset.median))
+    return replace(found, step=e.onset, at=at, parts=parts, probability=e.probability)
+
+
+def _episode(facts: Facts, status: StatusWord, e: Episode) -> Answer:
+    return Answer(status, _begun(facts, Finding(kind=kind_of(e.mode), severity=e.severity_text), e))
+
+
+def _not_finite(facts: Facts) -> Answer | None:
+    if not facts.not_finite:
+        return None
+    found = Finding(kind="not_finite", signals=facts.not_finite, probability=0.95)
+    e = _under_way(facts, "lost_values")
+    return Answer("failed", found if e is None else _begun(facts, found, e))
+
+
+def _constant(facts: Facts) -> Answer | None:
+    e = _under_way(facts, "advantage_degeneracy")
+    if e is None or not facts.constant:
+        return None
+    now = float(facts.view.reward.logged.value[-1])
+    return Answer("failing", Finding(kind="constant_reward", numbers={"now": now}, probability=e.probability))
+
+
+def _scheduled(facts: Facts) -> Answer | None:
+    """A total that falls because the weight of one component is scheduled."""
+    if facts.scheduled is None:
+        return None
+    path = facts.view.paths.components[facts.scheduled]
+    everywhere = np.ones(len(path.now), bool)
+    fell = fall_of(facts.scheduled, path, everywhere, "scheduled_weight", probability=_SEEN)
+    total = facts.view.reward
+    levels = {"total_best": float(np.median(total.best)), "total_now": float(np.median(total.now))}
+    return Answer("watch", replace(fell, numbers={**fell.numbers, **levels}), "scheduled weight")
+
+
+def _lost(facts: Facts) -> Answer | None:
+    """A reward, or an evaluation reward, that has lost half of its gain or level."""
+    e = _under_way(facts, "dynamical_instability")
+    if e is None:
+        return None
+    view = facts.view
+    if facts.stuck is not None and view.held_out is not None:
+        numbers = {
+            "now": float(view.reward.logged.value[-1]),
+            "evaluation": float(np.median(view.held_out.now)),
+        }
+        at = facts.step_name(facts.stuck)
+        key = (view.paths.reward_key,)
+        stuck = Finding(
+            kind="stuck_reward", signals=key, step=e.onset, at=at, numbers=numbers, probability=e.probability
+        )
+        return Answer("failed", stuck, "stuck")
+    if facts.lost >= max(facts.evaluation_lost, THRESHOLDS.half):
+        lost = view.reward.lost()[:, -1]
+        found = fall_of(
+            view.paths.reward_key, view.reward, lost, "lost_reward", parts=(*facts.falls[:1], *facts.signs[:1])
+        )
+        return Answer("failed", _begun(facts, found, e))
+    if facts.evaluation_lost >= THRESHOLDS.half and view.held_out is not None:
+        lost = view.held_out.lost()[:, -1]
+        name = "gold_reward" if view.paths.held_out_name == "gold" else "eval_reward"
+        found = fall_of(name, view.held_out, lost, "lost_reward", parts=facts.signs[:1])
+        return Answer("failed", _begun(facts, found, e))
+    if facts.signs:
+        return Answer("failing", _begun(facts, Finding(kind="instability_signs", parts=facts.signs[:2]), e))
+    return _episode(facts, "failing", e)
+
+
+def _failing(facts: Facts) -> Answer | None:
+    """The most probable of the other failures; degeneracy last, as others bring it about."""
+    found = [e for mode in MODES if (e := _under_way(facts, mode)) is not None]
+    e = max(found, key=lambda x: (x.mode != "advantage_degeneracy", x.probability), default=None)
+    return None if e is None else _episode(facts, "failing", e)
+
+
+def _part_falls(facts: Facts) -> Answer | None:
+    """A component or environment that is lost under a total that is not."""
+    if not facts.falls:
+        return None
+    part = facts.falls[0]
+    total = facts.view.reward
+    numbers = {"total_holds": 1.0}
+    if facts.fell >= THRESHOLDS.probable:
+        numbers = {"total_best": float(np.median(total.best)), "total_now": float(np.median(total.now))}
+    found = replace(part, numbers={**part.numbers, **numbers}, probability=_SEEN)
+    return Answer("watch", found, "component falls")
+
+
+def _evaluation(facts: Facts) -> Answer | None:
+    """An evaluation reward that falls, or stays while the train reward rises."""
+    path = facts.view.held_out
+    most = max(facts.held_out_falls, facts.held_out_stays)
+    if path is None or facts.solved or most < THRESHOLDS.probable:
+        return None
+    name = "gold_reward" if facts.view.paths.held_out_name == "gold" else "eval_reward"
+    train = facts.view.reward
+    rose = {"train_start": float(np.median(train.start)), "train_now": float(np.median(train.now))}
+    p = _SEEN * most
+    if facts.held_out_falls >= THRESHOLDS.probable:
+        numbers = rose if facts.rose else {}
+        parts = () if facts.rose else facts.signs[:1]
+        fell = path.fell()[:, -1]
+        found = fall_of(name, path, fell, "evaluation_fell", numbers=numbers, parts=parts, probability=p)
+        return Answer("watch", found, "evaluation falls")
+    numbers = {"now": float(np.median(path.now)), **rose}
+    found = Finding(kind="evaluation_stays", signals=(name,), numbers=numbers, probability=p)
+    return Answer("watch", found, "evaluation stays")
+
+
+def _form(facts: Facts) -> Answer | None:
+    """A reward of form without the task, which is neither solved nor at its ceiling."""
+    e = _under_way(facts, "form_without_task")
+    return None if e is None else _episode(facts, "watch", e)
+
+
+def _solved(facts: Facts) -> Answer | None:
+    """A reward at its maximum, or high with most groups all correct: success with little gradient."""
+    idle = facts.waste > THRESHOLDS.half and facts.rows >= THRESHOLDS.waste_rows
+    solved = facts.at_top or (facts.level > THRESHOLDS.near_top and idle)
+    if not solved or facts.rows < THRESHOLDS.direct_rows:
+        return None
+    p = 1.0 - max(facts.under_way(mode) for mode in ("reward_hacking", "dynamical_instability"))
+    numbers = {"waste": facts.waste} if idle else {}
+    score = facts.view.paths.score
+    if score is not None and (facts.view.paths.uses_eval or facts.solved):
+        numbers["now"] = float(np.median(score.now))
+        return Answer("done", Finding(kind="solved", numbers=numbers, probability=p), "solved")
+    kind: FindingKind = "at_ceiling" if facts.at_top else "mostly_solved"
+    numbers["level"] = facts.level
+    return Answer("done", Finding(kind=kind, numbers=numbers, probability=p), "mostly solved")
+
+
+_WASTE = ("idle_steps", "one_sided_groups")
+"""Modes that are no finding of their own where the reward rises all the same."""
+_LED_BY = ("truncated_completions", "engine_gap", "length_collapse")
+"""Modes that come first among those outside the four failures."""
+
+
+def _other(facts: Facts) -> Answer | None:
+    """The most probable finding outside the four failures."""
+    rises = facts.under_way("growing") >= THRESHOLDS.probable
+    modes = failure_names() - set(MODES) - (set(_WASTE) if rises else set())
+    found = [e for mode in modes if (e := _under_way(facts, mode)) is not None]
+    e = max(found, key=lambda e: (e.mode in _LED_BY, e.probability, e.mode), default=None)
+    return None if e is None else _episode(facts, "watch", e)
+
+
+def _signs(facts: Facts) -> Answer | None:
+    """A strong sign of instability, or two, while the reward holds: a look, no alarm."""
+    if not facts.strong_sign and len(facts.signs) < 2:
+        return None
+    found = Finding(kind="instability_signs", parts=facts.signs[:2], probability=facts.failing)
+    return Answer("watch", found, "ended" if facts.ended else "instability signs")
+
+
+def _suspected(facts: Facts) -> Answer | None:
+    """A failure that the log can show, with a probability below one half."""
+    p = {m: facts.under_way(m) for m in MODES if facts.timeline.modes[m].seen}
+    mode = max(p, key=p.__getitem__, default="")
+    if not mode or p[mode] < THRESHOLDS.suspect:
+        return None
+    if mode == "dynamical_instability" and facts.fell >= THRESHOLDS.suspect:
+        return _fell(facts)
+    possible = Finding(kind=kind_of(mode), probability=p[mode])
+    return Answer("watch", possible, first=ACTIONS["watch it"].of(facts))
+
+
+def _fell(facts: Facts) -> Answer:
+    """A reward that may have fallen: its size, and how probable a loss is."""
+    path = facts.view.reward
+    fell = path.fell()[:, -1]
+    found = fall_of(
+        facts.view.paths.reward_key,
+        path,
+        fell,
+        "falls_early",
+        numbers={
+            "rewards": facts.rows,
+            "lost": facts.under_way("dynamical_instability"),
+            "now": float(np.median(path.now[fell] if fell.any() else path.now)),
+        },
+        parts=facts.signs[:1],
+        probability=float(fell.mean()),
+    )
+    return Answer("watch", found, "falls early")
+
+
+def _falls(facts: Facts) -> Answer | None:
+    """A reward that more probably lies clearly below its best than not, without having lost half."""
+    return _fell(facts) if facts.falling and not facts.rose else None
+
+
+CAUSES: tuple[Cause, ...] = (
+    _not_finite, _scheduled, _constant, _lost, _failing, _part_falls, _evaluation, _form, _solved, _other, _signs,
+    _suspected, _falls,
+)  # fmt: skip
+"""All causes, the first to apply decides; `_calm` follows them."""
+
+
+def _calm(facts: Facts) -> Answer:
+    """No failure that the log can show."""
+    view = facts.view
+    path = view.reward
+    rises = facts.under_way("growing")
+    rests = facts.under_way("plateaued")
+    calm = 1.0 - facts.failing
+    levels = {
+        "start": float(np.median(path.start)),
+        "now": float(np.median(path.now)),
+        "crept": float(facts.crept),
+    }
+
+    def found(kind: FindingKind, p: float, **numbers: float) -> Finding:
+        return Finding(kind=kind, signals=(view.paths.reward_key,), numbers=levels | numbers, probability=p)
+
+    if path.logged.constant and not facts.ended:
+        constant = found("constant_so_far", calm, rewards=facts.rows)
+        return Answer("unclear", constant, "all wrong so far" if facts.all_wrong else "")
+    if facts.ended and facts.rows >= THRESHOLDS.direct_rows:
+        planned = {} if facts.planned is None else {"planned": facts.planned}
+        at = None if facts.rate_spent is None else facts.step_name(facts.rate_spent)
+        ended = replace(found("ended" if facts.rose else "ended_flat", calm, **planned), at=at)
+        return Answer("done", ended, "ended" if facts.rose else "ended flat")
+    if rises >= THRESHOLDS.probable and rises >= rests:
+        return Answer("fine", found("rising", rises))
+    if rests >= THRESHOLDS.probable and facts.rose and facts.early:
+        planned = {} if facts.rows_planned is None else {"planned": facts.rows_planned}
+        return Answer("fine", found("holding", calm, rewards=facts.rows, **planned), "rests early")
+    if rests >= THRESHOLDS.probable and facts.rose:
+        return Answer("done", found("at_rest", rests), "at rest")
+    if rests >= THRESHOLDS.probable and facts.rows >= THRESHOLDS.waste_rows:
+        return Answer("watch", found("flat", rests))
+    if facts.rose:
+        return Answer("fine", found("risen", calm))
+    return Answer("unclear", found("too_early", min(max(rises, 1.0 - rises), calm)))

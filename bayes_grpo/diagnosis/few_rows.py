@@ -1,0 +1,70 @@
+"""What one or two rows show by themselves: direct measurements of a step, and what they cannot show."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayes_grpo.common.text import plain
+from bayes_grpo.diagnosis.records import Action, Finding
+from bayes_grpo.diagnosis.status import Status
+from bayes_grpo.logs.run import Run
+from bayes_grpo.signals.thresholds import THRESHOLDS
+
+FEW_ROWS = 2
+"""Rows up to which a log is a look at a step and not at a run."""
+_ALL = 0.95
+"""Share of the completions from which all count as truncated."""
+_CERTAIN = 0.95
+
+
+def status_of_rows(run: Run) -> Status:
+    """The status of a log of one or two rows, by its last one."""
+    found = tuple(_findings(run))
+    rows = max(len(run.step), len(run.eval_step))
+    numbers = {"rows": float(rows)}
+    later = Action(kind="wait", numbers={"rewards": float(THRESHOLDS.waste_rows)})
+    if not found:
+        return Status("unclear", Finding(kind="few_rows", numbers=numbers, probability=1.0), later)
+    whole = Finding(kind="few_rows", numbers=numbers, probability=_CERTAIN, parts=found)
+    actions = [_DO[part.kind] for part in found if part.kind in _DO]
+    first, *rest = (*actions, later)
+    return Status("watch", whole, first, tuple(rest))
+
+
+_DO = {
+    "not_finite": Action(kind="look", subject="batch"),
+    "all_truncated": Action(kind="change_setting", setting="max_completion_length"),
+    "no_variance": Action(kind="change_prompts", subject="mixed"),
+    "zero_gradient": Action(kind="check_update"),
+    "no_reward": Action(kind="look", subject="verifier"),
+    "few_weights": Action(kind="look", subject="engine"),
+}
+
+
+def _findings(run: Run) -> list[Finding]:
+    """What the last row shows, the most urgent first."""
+    out = []
+    broken = tuple(name for name in ("reward", "loss", "grad_norm") if run.not_finite(name)[-1:].any())
+    if broken:
+        out.append(Finding(kind="not_finite", signals=broken, probability=_CERTAIN))
+    if _last(run, "completions_clipped_ratio") >= _ALL:
+        length = _last(run, "completion_length")
+        numbers = {} if np.isnan(length) else {"length": length}
+        out.append(Finding(kind="all_truncated", numbers=numbers, probability=_CERTAIN))
+    if _last(run, "frac_reward_zero_std") >= THRESHOLDS.dead_groups or _last(run, "reward_std") == 0.0:
+        spread = tuple(plain(key, 60) for key in run.unused if key.lower().endswith(("/std", "_std")))[:1]
+        out.append(Finding(kind="no_variance", signals=spread, probability=_CERTAIN))
+    elif _last(run, "grad_norm") == 0.0 and _last(run, "reward_std") > 0.0:
+        out.append(Finding(kind="zero_gradient", probability=_CERTAIN))
+    if _last(run, "reward") == 0.0:
+        out.append(Finding(kind="no_reward", probability=_CERTAIN))
+    share = _last(run, "importance_ess")
+    if share < THRESHOLDS.half:
+        out.append(Finding(kind="few_weights", numbers={"share": share}, probability=_CERTAIN))
+    return out
+
+
+def _last(run: Run, name: str) -> float:
+    """The last value of a column; NaN without one."""
+    values = run.values(name)
+    return float(values[-1]) if len(values) else np.nan

@@ -1,0 +1,59 @@
+"""Form without the task: the reward consists of format, length and number rewards while the task's own is near 0.
+
+    every component of the task < a tenth of its range,  form makes up most of the reward
+
+Such a total can stand high and at rest, and is then neither solved nor at its ceiling.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayes_grpo.common.text import plain
+from bayes_grpo.diagnosis.mode import Mode
+from bayes_grpo.diagnosis.view import RunView
+from bayes_grpo.logs.reward_key import is_form, is_task
+from bayes_grpo.signals.path import SignalPath
+from bayes_grpo.signals.thresholds import THRESHOLDS
+
+
+class FormWithoutTask(Mode):
+    """A reward of format without correctness."""
+
+    name = "form_without_task"
+    required_signal = "each reward function separately"
+    remedies = ("judge by task", "easier prompts", "read completions")
+
+    def holds(self, view: RunView) -> np.ndarray | None:
+        """Whether the task's components are near 0 and form makes up most of the reward."""
+        task, form = _kinds(view)
+        if not task or not form:
+            return None
+        dead = np.all([view.on_grid(x) < THRESHOLDS.fell * _height(x) for x in task.values()], axis=0)
+        weights = view.weighted_parts
+        formal = np.sum([weights.get(name, 1.0) * view.on_grid(x) for name, x in form.items()], axis=0)
+        return dead & (formal > THRESHOLDS.form * np.maximum(view.reward.recent, 0.0)) & (formal > 0.0)
+
+    def text(self, view: RunView, first: float, last: float) -> str:
+        """Level of the task's components, and those that never moved."""
+        task, _ = _kinds(view)
+        levels = [f"{plain(name, 40)} is at {float(np.median(x.now)):.2g}" for name, x in task.items()]
+        dead = [plain(name, 40) for name, x in view.paths.components.items() if x.logged.constant and not x.value.any()]
+        never = f"; {', '.join(dead)} never gave any" if dead else ""
+        return f"{', '.join(levels)} of {max(_height(x) for x in task.values()):.2g}{never}" if levels else ""
+
+
+def _kinds(view: RunView) -> tuple[dict[str, SignalPath], dict[str, SignalPath]]:
+    """Components of the task, and all others where one is of form; by their names."""
+    found = view.paths.components
+    task = {name: x for name, x in found.items() if is_task(name)}
+    form = {name: x for name, x in found.items() if name not in task} if any(map(is_form, found)) else {}
+    return task, form
+
+
+def _height(path: SignalPath) -> float:
+    """Highest value that a component can plausibly have: 1, or the highest that was logged."""
+    return max(1.0, float(path.logged.value.max()))
+
+
+MODE = FormWithoutTask()

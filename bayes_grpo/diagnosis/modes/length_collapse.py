@@ -1,0 +1,38 @@
+"""Length collapse: completions shrink to a tenth of what they were.
+
+    completion length < a tenth of its start
+
+A policy that answers with one token has little entropy and earns what a guess earns.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayes_grpo.diagnosis.mode import Mode
+from bayes_grpo.diagnosis.view import RunView
+from bayes_grpo.signals.thresholds import THRESHOLDS
+
+
+class LengthCollapse(Mode):
+    """Completions that shrink to almost nothing."""
+
+    name = "length_collapse"
+    remedies = ("read completions", "go back", "lower rate", "KL term")
+
+    def holds(self, view: RunView) -> np.ndarray | None:
+        """Completions are a tenth of their length at the start, or shorter."""
+        length = view.signal("completion_length")
+        return None if length is None else view.on_grid(length) < THRESHOLDS.spent * length.start[:, None]
+
+    def text(self, view: RunView, first: float, last: float) -> str:
+        """Length at the start and at the end of the episode."""
+        length = view.signal("completion_length")
+        if length is None:
+            return ""
+        start = float(np.median(length.start))
+        end = float(np.median(length.at(np.array([last]))))
+        return f"the completion length fell from {start:.3g} to {end:.3g} tokens"
+
+
+MODE = LengthCollapse()

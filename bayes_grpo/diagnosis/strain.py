@@ -1,0 +1,110 @@
+"""What strains a run before or while its reward falls, and a schedule that looks like a fall.
+
+Gradient norms are judged over rows that have a gradient, and every signal by its path: a burst of a few rows is no
+level. The KL of a few tokens can be hundreds in a row while nothing happens; it raises no more than a look.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bayes_grpo.diagnosis.view import RunView
+from bayes_grpo.signals.path import SignalPath
+from bayes_grpo.signals.thresholds import THRESHOLDS
+
+_STRAIGHT = 0.02
+"""Deviation of a scheduled weight's component from its own smooth course, as a share of its change."""
+
+
+class Growth(NamedTuple):
+    """A signal that grew.
+
+    Attributes:
+        signal: Its name.
+        probability: Share of the draws in which it did.
+        before: Its lowest level before.
+        now: Its level now.
+    """
+
+    signal: str
+    probability: float
+    before: float
+    now: float
+
+
+def lowest_so_far(path: SignalPath) -> np.ndarray:
+    """Draws of the lowest level up to each block, taken where the posterior mean is lowest, shape (draws, n)."""
+    mean = path.trailing.mean(axis=0)
+    place = np.array([int(mean[: i + 1].argmin()) for i in range(len(mean))])
+    return path.trailing[:, place]
+
+
+def _grown(view: RunView, name: str, factor: float, least: float = 0.0) -> np.ndarray | None:
+    """Whether a signal is above so many times its lowest level so far, and above a size, shape (draws, n)."""
+    path = view.signal(name)
+    if path is None:
+        return None
+    grown = (path.recent > factor * lowest_so_far(path)) & (path.recent > least)
+    return view.held_on_grid(grown, path)
+
+
+def strained(view: RunView) -> np.ndarray:
+    """Whether completions have shrunk to a tenth, the entropy has doubled, or gradients have exploded, (draws, n)."""
+    found = np.zeros(view.reward.draws.shape, bool)
+    length = view.signal("completion_length")
+    if length is not None:
+        shrunk = length.recent < THRESHOLDS.spent * length.start[:, None]
+        found = found | view.held_on_grid(shrunk, length)
+    entropy = view.signal("entropy")
+    if entropy is not None:
+        grew = entropy.recent > THRESHOLDS.grew * entropy.start[:, None]
+        found = found | view.held_on_grid(grew, entropy)
+    gradient = _grown(view, "grad_norm", THRESHOLDS.exploded)
+    return found if gradient is None else found | gradient
+
+
+def exploded_loss(view: RunView) -> np.ndarray | None:
+    """Whether the size of the loss is above 100 and above a hundred times its lowest level, shape (draws, n)."""
+    return _grown(view, "loss", THRESHOLDS.exploded, least=THRESHOLDS.exploded)
+
+
+def growths(view: RunView) -> tuple[Growth, ...]:
+    """Signals that grew by what is named, the most certain first: loss, gradient norm, entropy, KL."""
+    found = []
+    for name, grown in (
+        ("loss", exploded_loss(view)),
+        ("grad_norm", _grown(view, "grad_norm", THRESHOLDS.named_growth)),
+        ("entropy", _grown(view, "entropy", THRESHOLDS.grew)),
+        ("kl", _grown(view, "kl", THRESHOLDS.grew, least=THRESHOLDS.high_kl)),
+    ):
+        path = view.signal(name)
+        if path is None or grown is None:
+            continue
+        p = float(grown[:, -1].mean())
+        if p >= THRESHOLDS.probable:
+            before = float(np.median(lowest_so_far(path)[:, -1]))
+            found.append(Growth(name, p, before, float(np.median(path.now))))
+    return tuple(sorted(found, key=lambda x: -x.probability))
+
+
+def scheduled_part(view: RunView) -> str | None:
+    """The one component whose weight a schedule takes down, and the total with it; None where none does.
+
+    Its course has no noise beside its change, as a weight has and a measurement has not, and no other component falls.
+    """
+    falling, steady = [], True
+    for name, path in view.paths.components.items():
+        change = path.change()
+        fall = -float(np.median(change))
+        if fall <= THRESHOLDS.half * float(np.median(path.best)) or fall <= THRESHOLDS.material:
+            steady = steady and float((change < -THRESHOLDS.fell * np.abs(path.start)).mean()) < THRESHOLDS.probable
+            continue
+        residual = path.logged.value - np.interp(path.logged.step, path.step, path.mean)
+        smooth = float(np.median(np.abs(residual))) < _STRAIGHT * fall
+        falling.append((name, smooth))
+    if len(falling) != 1 or not steady or len(view.paths.components) < 2:
+        return None
+    name, smooth = falling[0]
+    return name if smooth else None

@@ -1,0 +1,193 @@
+"""What a definition of a failure looks at: the drawn paths of a run on one grid of steps, and direct measurements.
+
+Draws of different signals are paired at random: given the rows, their paths are independent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bayes_grpo.logs.run import Run
+from bayes_grpo.signals.logged import NOTHING, Logged
+from bayes_grpo.signals.parts import weights_of
+from bayes_grpo.signals.path import SignalPath, fit_path
+from bayes_grpo.signals.run_paths import RunPaths
+from bayes_grpo.signals.thresholds import THRESHOLDS
+
+if TYPE_CHECKING:
+    from bayes_grpo.rollouts.decomposition import Decomposition
+
+EVERY_ROW = ("reward", "loss", "grad_norm")
+"""Signals whose NaN breaks the weights."""
+TYPICAL_GROUP = 8.0
+"""Completions a prompt where a log names none; groups of one are the default of other algorithms."""
+LOSS_TYPICAL = 1e-3
+"""Size of a loss from which a loss of exactly 0 in other rows is that of rows without a gradient."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RunView:
+    """A run as the definitions see it. Arrays of shape (draws, n) are over `steps`.
+
+    Attributes:
+        run: The run.
+        paths: Its paths.
+        nan: Signal → whether the trainer wrote a value that is no number, one a row.
+        group_size: Completions a prompt: of the run, else a usual number.
+        gain: Decomposition of its gain by rollouts; None without rollouts.
+    """
+
+    run: Run
+    paths: RunPaths
+    nan: Mapping[str, Logged]
+    group_size: float
+    gain: Decomposition | None = None
+
+    @classmethod
+    def of(cls, run: Run, gain: Decomposition | None = None) -> RunView | None:
+        """A run; None where neither reward has two values.
+
+        Args:
+            run: The run, without shares of groups that are none (`of_groups`).
+            gain: Decomposition of its gain by rollouts.
+        """
+        paths = RunPaths.of(run)
+        if paths is None:
+            return None
+        group = float(run.settings.group_size.value or 0.0)
+        return cls(
+            run=run,
+            paths=paths,
+            nan={name: Logged.of(run.step, lost) for name in EVERY_ROW if (lost := run.not_finite(name)).any()},
+            group_size=group if group > 1.0 else TYPICAL_GROUP,
+            gain=gain,
+        )
+
+    @property
+    def reward(self) -> SignalPath:
+        """Path of the train reward, or of the evaluation reward where no train reward is logged."""
+        return self.paths.reward
+
+    @property
+    def held_out(self) -> SignalPath | None:
+        """Path of the gold or evaluation reward beside a train reward."""
+        return self.paths.held_out
+
+    @property
+    def steps(self) -> np.ndarray:
+        """Steps of the grid, those of the reward's path, shape (n,)."""
+        return self.reward.step
+
+    @property
+    def rows(self) -> int:
+        """Number of logged rewards."""
+        return self.reward.logged.rows
+
+    @property
+    def last_step(self) -> float:
+        """Step of the last reward of either kind."""
+        ends = [self.reward.last_step[-1]]
+        if self.held_out is not None:
+            ends.append(self.held_out.last_step[-1])
+        return float(max(ends))
+
+    def signal(self, name: str) -> SignalPath | None:
+        """Path of a signal by its canonical name; None where it has none."""
+        return self.paths.signals.get(name)
+
+    def logged(self, name: str) -> Logged:
+        """The logged values of a signal by its canonical name; without rows where it is not logged."""
+        return Logged.of(self.run.step, self.run.values(name))
+
+    def on_grid(self, path: SignalPath) -> np.ndarray:
+        """Draws of another path on the grid, its last level at the end, shape (draws, n)."""
+        found = path.at(self.steps)
+        return np.concatenate([found[:, :-1], path.now[:, None]], axis=1)
+
+    def held_on_grid(self, holds: np.ndarray, path: SignalPath) -> np.ndarray:
+        """A condition on the blocks of another path, as it was known at each step of the grid, shape (draws, n)."""
+        place = np.searchsorted(path.step, self.steps, side="right") - 1
+        place[-1] = len(path.step) - 1
+        return holds[:, np.maximum(place, 0)] & (place >= 0)
+
+    @cached_property
+    def level(self) -> np.ndarray:
+        """Draws of the reward as a share of its range, shape (draws, n); NaN where the range is unknown."""
+        ends = self.paths.ends
+        if not ends.known:
+            return np.full(self.reward.draws.shape, np.nan)
+        return (self.reward.recent - ends.low) / (ends.high - ends.low)
+
+    @property
+    def level_now(self) -> float:
+        """Median of the level at the end; NaN where the range is unknown."""
+        return float(np.median(self.level[:, -1]))
+
+    @cached_property
+    def rise(self) -> np.ndarray:
+        """Draws of the reward's change since its start, as a share of its span, shape (draws, n)."""
+        return (self.reward.recent - self.reward.start[:, None]) / self.reward.span
+
+    @cached_property
+    def held_out_rise(self) -> np.ndarray:
+        """The same of the evaluation reward; 0 without one, and before its first value."""
+        path = self.held_out
+        if path is None:
+            return np.zeros(self.reward.draws.shape)
+        return (self.on_grid(path) - path.start[:, None]) / path.span
+
+    @property
+    def rose(self) -> bool:
+        """Whether the reward has risen, almost surely and by an amount that matters."""
+        return float((self.rise[:, -1] > THRESHOLDS.material).mean()) >= THRESHOLDS.sure
+
+    @cached_property
+    def fell(self) -> np.ndarray:
+        """Whether reward or evaluation reward lies below its best by an amount that is named, shape (draws, n)."""
+        found = self.reward.fell()
+        if self.held_out is not None:
+            found = found | self.held_on_grid(self.held_out.fell(), self.held_out)
+        return found
+
+    @property
+    def constant(self) -> bool:
+        """Whether the reward was the same in every row, in enough of them."""
+        return self.rows >= THRESHOLDS.direct_rows and self.reward.logged.constant
+
+    @property
+    def unrewarded(self) -> bool:
+        """Whether the reward was never above its lowest value."""
+        low = max(self.paths.ends.low, 0.0) if self.paths.ends.known else 0.0
+        return bool(self.reward.logged.value.max() <= low)
+
+    @cached_property
+    def idle_rows(self) -> Logged:
+        """Share of groups without variance in each row, or whether no group has any; without rows if nothing tells."""
+        share = self.logged("frac_reward_zero_std")
+        if share.rows:
+            return share
+        spread = self.logged("reward_std")
+        if spread.rows and not self.paths.uses_eval:
+            largest = max(float(np.abs(self.reward.logged.value).max()), 1e-9)
+            return Logged(spread.step, (spread.value <= THRESHOLDS.dead_spread * largest).astype(float))
+        loss = self.logged("loss")
+        other = np.abs(loss.value[loss.value != 0.0])
+        if loss.rows and len(other) and float(np.median(other)) > LOSS_TYPICAL:
+            return Logged(loss.step, (loss.value == 0.0).astype(float))
+        return NOTHING
+
+    @cached_property
+    def idle(self) -> SignalPath | None:
+        """Path of that share; None where nothing tells."""
+        rows = self.idle_rows
+        return fit_path(rows.step, rows.value, seed=31)
+
+    @cached_property
+    def weighted_parts(self) -> dict[str, float]:
+        """Reward function → weight with which it enters the total; empty where they do not add up to it."""
+        return weights_of(self.run, self.run.components) if len(self.run.components) > 1 else {}

@@ -1,0 +1,227 @@
+r"""Posterior of a latent path beneath noisy rows, in closed form on a grid.
+
+    y_i = m(t_i) + e_i,    e_i ~ N(0, σ² / w_i)
+    m(t) = a + b t + s W(t) + J 1[t ≥ t_J],    e_O wide for one row O
+
+W is a random walk, J one possible jump, O one possible row that is an outlier; at most one of the two occurs, and its
+place is unknown. σ and s lie on a grid with a log-normal prior. Given these, everything is Gaussian: the covariance of
+the rows is that of noise and walk, which one eigendecomposition makes diagonal for every σ and s, plus columns for a, b
+and the event (Woodbury's identity). The weights of all cells (σ, s, event) are exact; draws take a cell and then a path
+by conditioning a draw of the prior (Matheron's rule). Nothing is said about how many rows it takes: few rows leave the
+posterior wide.
+
+The prior is that of public logs, the mean and the spread over their authors of the logarithms of noise and of movement
+per row. See Durbin and Koopman, Time Series Analysis by State Space Methods (2012), chapters 2 and 4.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+DRAWS = 300
+"""Draws of a path."""
+_NORMAL_POINTS = np.linspace(-2.5, 2.5, 9)
+"""Points of the grid, in standard deviations of the prior of log noise and log movement."""
+_SPACING = _NORMAL_POINTS[1] - _NORMAL_POINTS[0]
+_LEVEL_VARIANCE = 9.0
+_OUTLIER_VARIANCE = 4.0
+"""Relative to the variance of a jump."""
+
+
+class PathPrior(NamedTuple):
+    """What is known of a path before its rows, on the scale on which it is fitted.
+
+    Attributes:
+        log_noise: Mean of the logarithm of the standard deviation of a row.
+        log_noise_sd: Its standard deviation, over authors.
+        log_movement: Mean of the logarithm of the standard deviation of the walk per row.
+        log_movement_sd: Its standard deviation.
+        at_rest: Probability of no movement at all.
+        slope: Standard deviation of the slope per row.
+        jump: Probability of a jump.
+        jump_sd: Standard deviation of its size.
+        outlier: Probability of one row far off.
+    """
+
+    log_noise: float = -2.6
+    log_noise_sd: float = 1.1
+    log_movement: float = -4.8
+    log_movement_sd: float = 1.2
+    at_rest: float = 0.18
+    slope: float = 0.005
+    jump: float = 0.15
+    jump_sd: float = 0.5
+    outlier: float = 0.1
+
+
+class PathDraws(NamedTuple):
+    """Draws of a path.
+
+    Attributes:
+        path: Shape (draws, n).
+        noise: Posterior mean of the standard deviation of a row.
+    """
+
+    path: np.ndarray
+    noise: float
+
+
+class _Rotated(NamedTuple):
+    """The rows in coordinates in which noise and walk are both independent.
+
+    Attributes:
+        spread: Variance of the walk per coordinate, for unit movement, shape (n,).
+        back: Matrix from coordinates to weighted rows, shape (n, n).
+        root: Square roots of the rows' weights, shape (n,).
+        rows: The rows less their mean, shape (n,).
+        line: Columns of level and slope, shape (n, 2).
+        events: Columns of a jump before rows 1 to n - 1, then of an outlier in rows 0 to n - 1, shape (n, 2n - 1).
+    """
+
+    spread: np.ndarray
+    back: np.ndarray
+    root: np.ndarray
+    rows: np.ndarray
+    line: np.ndarray
+    events: np.ndarray
+
+
+class _Cells(NamedTuple):
+    """Posterior of the discrete part.
+
+    Attributes:
+        noise: Standard deviation of a row in each cell of the grid, shape (cells,).
+        movement: Standard deviation of the walk per row, shape (cells,).
+        weight: Posterior probability of grid cell and event (column 0: none), shape (cells, 2n).
+    """
+
+    noise: np.ndarray
+    movement: np.ndarray
+    weight: np.ndarray
+
+
+def path_draws(
+    time: np.ndarray, rows: np.ndarray, weight: np.ndarray, prior: PathPrior, seed: int, draws: int = DRAWS
+) -> PathDraws:
+    """Draws from the posterior of a path.
+
+    Args:
+        time: Time of the (averaged) rows, in logged rows, shape (n,), increasing from 0.
+        rows: Their values, shape (n,), n at least 2.
+        weight: Effective number of logged rows in each, shape (n,).
+        prior: The prior, on the scale of the values.
+        seed: Seed of the draws.
+        draws: Number of draws.
+    """
+    centre = float(np.average(rows, weights=weight))
+    rotated = _rotated(time, rows - centre, weight)
+    line_variance = np.array([_LEVEL_VARIANCE, (prior.slope * time[-1]) ** 2 + 1e-12])
+    event_variance = prior.jump_sd**2 * np.concatenate([np.ones(len(rows) - 1), np.full(len(rows), _OUTLIER_VARIANCE)])
+    cells = _cells(rotated, prior, line_variance, event_variance)
+    path = _draw(rotated, cells, line_variance, event_variance, np.random.default_rng(seed), draws)
+    noise_share = cells.weight.sum(axis=1)
+    return PathDraws(path + centre, float(np.sqrt(noise_share @ cells.noise**2)))
+
+
+def _rotated(time: np.ndarray, rows: np.ndarray, weight: np.ndarray) -> _Rotated:
+    n = len(rows)
+    root = np.sqrt(weight)
+    walk = np.minimum.outer(time, time) * np.outer(root, root)
+    spread, back = np.linalg.eigh(walk)
+    line = np.stack([np.ones(n), time / time[-1] - 0.5], axis=1)
+    jumps = np.tril(np.ones((n, n)))[:, 1:]
+    events = np.concatenate([jumps, np.eye(n)], axis=1)
+    return _Rotated(
+        spread=np.maximum(spread, 0.0),
+        back=back,
+        root=root,
+        rows=back.T @ (root * rows),
+        line=back.T @ (root[:, None] * line),
+        events=back.T @ (root[:, None] * events),
+    )
+
+
+def _cells(r: _Rotated, prior: PathPrior, line_variance: np.ndarray, event_variance: np.ndarray) -> _Cells:
+    """Weights of noise, movement and event, each by its exact marginal likelihood."""
+    points = len(_NORMAL_POINTS)
+    noise_point = np.repeat(_NORMAL_POINTS, points + 1)
+    movement_point = np.tile(np.concatenate([[-np.inf], _NORMAL_POINTS]), points)
+    still = np.isinf(movement_point)
+    noise = np.exp(prior.log_noise + prior.log_noise_sd * noise_point)
+    movement = np.exp(prior.log_movement + prior.log_movement_sd * movement_point)
+    share = (1.0 - prior.at_rest) * _SPACING / np.sqrt(2.0 * np.pi)
+    moves = np.log(share) - 0.5 * np.where(still, 0.0, movement_point) ** 2
+    log_prior = -0.5 * noise_point**2 + np.where(still, np.log(prior.at_rest), moves)
+
+    variance = noise[:, None] ** 2 + movement[:, None] ** 2 * r.spread
+    precision = 1.0 / variance
+    weighted_line = precision[:, None, :] * r.line.T
+    information = weighted_line @ r.line + np.diag(1.0 / line_variance)
+    covariance = np.linalg.inv(information)
+    line_rows = weighted_line @ r.rows
+    fitted_line = (covariance @ line_rows[:, :, None])[:, :, 0]
+    squares = precision @ r.rows**2 - np.sum(line_rows * fitted_line, axis=1)
+    log_determinant = np.log(variance).sum(axis=1) + np.linalg.slogdet(information)[1]
+    log_none = log_prior - 0.5 * (squares + log_determinant)
+
+    line_events = weighted_line @ r.events
+    explained = covariance @ line_events
+    size = precision @ r.events**2 - np.sum(line_events * explained, axis=1)
+    match = (precision * r.rows) @ r.events - np.sum(line_rows[:, :, None] * explained, axis=1)
+    ratio = 1.0 + event_variance * size
+    gain = 0.5 * event_variance * match**2 / ratio - 0.5 * np.log(ratio)
+
+    n = len(r.rows)
+    log_event = np.concatenate([np.full(n - 1, np.log(prior.jump / (n - 1))), np.full(n, np.log(prior.outlier / n))])
+    log_weight = np.concatenate(
+        [log_none[:, None] + np.log(1.0 - prior.jump - prior.outlier), log_none[:, None] + gain + log_event], axis=1
+    )
+    weight = np.exp(log_weight - log_weight.max())
+    return _Cells(noise, movement, weight / weight.sum())
+
+
+def _draw(
+    r: _Rotated,
+    cells: _Cells,
+    line_variance: np.ndarray,
+    event_variance: np.ndarray,
+    rng: np.random.Generator,
+    draws: int,
+) -> np.ndarray:
+    """Paths, shape (draws, n): cells by systematic resampling, then Matheron's rule for all draws at once."""
+    n = len(r.rows)
+    spot = (rng.random() + np.arange(draws)) / draws
+    picked = np.minimum(np.searchsorted(np.cumsum(cells.weight), spot), cells.weight.size - 1)
+    cell, event = np.divmod(rng.permutation(picked), 2 * n)
+    noise_variance = cells.noise[cell, None] ** 2
+    walk_variance = cells.movement[cell, None] ** 2 * r.spread
+    none = event == 0
+    column = np.where(none[:, None], 0.0, r.events.T[np.maximum(event - 1, 0)])
+    size_variance = np.where(none, 0.0, event_variance[np.maximum(event - 1, 0)])
+    is_jump = (event > 0) & (event < n)
+
+    line = rng.standard_normal((draws, 2)) * np.sqrt(line_variance)
+    size = rng.standard_normal(draws) * np.sqrt(size_variance)
+    walk = rng.standard_normal((draws, n)) * np.sqrt(walk_variance)
+    noise = rng.standard_normal((draws, n)) * np.sqrt(noise_variance)
+    steady = walk + line @ r.line.T
+    difference = r.rows - steady - size[:, None] * column - noise
+
+    columns = np.concatenate([np.broadcast_to(r.line.T, (draws, 2, n)), column[:, None, :]], axis=1)
+    prior_precision = np.zeros((draws, 3, 3))
+    prior_precision[:, 0, 0] = 1.0 / line_variance[0]
+    prior_precision[:, 1, 1] = 1.0 / line_variance[1]
+    prior_precision[:, 2, 2] = 1.0 / np.where(none, 1.0, size_variance)
+    precision = 1.0 / (noise_variance + walk_variance)
+    weighted = columns * precision[:, None, :]
+    information = weighted @ columns.transpose(0, 2, 1) + prior_precision
+    right = weighted @ difference[:, :, None]
+    solved = np.linalg.solve(information, right)[:, :, 0]
+    answer = precision * difference - np.sum(weighted * solved[:, :, None], axis=1)
+
+    steady = steady + walk_variance * answer + (answer @ r.line * line_variance) @ r.line.T
+    size = size + size_variance * np.sum(column * answer, axis=1)
+    path = steady + np.where(is_jump, size, 0.0)[:, None] * column
+    return (path @ r.back.T) / r.root

@@ -1,0 +1,187 @@
+"""The paths of a run: its rewards, signals and the parts of its reward, each fitted once, on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from bayes_grpo.logs.run import Run
+from bayes_grpo.logs.signals import SIGNALS, STANDARD
+from bayes_grpo.rows.reward_range import RewardRange, both_ends
+from bayes_grpo.signals.logged import Logged
+from bayes_grpo.signals.path import EVALUATION, SignalPath, fit_path
+from bayes_grpo.signals.thresholds import THRESHOLDS
+
+SIZES: Mapping[str, float] = {"grad_norm": 1e-9, "kl": 1e-5, "loss": 1e-6}
+"""Signals that may be below 0 or far below 1 and whose size is fitted in logarithms, with the least that counts."""
+LIVE = ("grad_norm",)
+"""Signals whose rows of 0 are left out: where no group has variance there is no gradient to measure."""
+_SEEDS = tuple(SIGNALS)
+
+
+@dataclass(frozen=True, eq=False)
+class RunPaths:
+    """The paths of a run.
+
+    Attributes:
+        run: The run.
+        reward: Of the train reward, or of the evaluation reward where fewer than two train rewards are logged.
+        held_out: Of the gold or evaluation reward of a run that logs train rewards too; None without one.
+        held_out_name: "gold" or "evaluation".
+        uses_eval: Whether `reward` is the evaluation reward.
+        ends: Range of the reward, with both ends or none.
+    """
+
+    run: Run
+    reward: SignalPath
+    held_out: SignalPath | None
+    held_out_name: str
+    uses_eval: bool
+    ends: RewardRange
+
+    @classmethod
+    def of(cls, run: Run) -> RunPaths | None:
+        """The paths of a run; None where neither reward has two values."""
+        train = Logged.of(run.step, run.reward)
+        evaluation = Logged.of(run.eval_step, run.eval_reward)
+        gold = Logged.of(run.step, run.values("gold_reward"))
+        uses_eval = train.rows < 2 <= evaluation.rows
+        judged = evaluation if uses_eval else train
+        if judged.rows < 2:
+            return None
+        ends = both_ends(judged.value, dict(run.settings.items()))
+        reward = fit_reward(judged, ends, evaluation=uses_eval)
+        if reward is None:
+            return None
+        name, other = "evaluation", evaluation
+        if gold.rows > evaluation.rows:
+            name, other = "gold", gold
+        held_out = None if uses_eval else fit_path(other.step, other.value, seed=2, prior=EVALUATION, robust=False)
+        return cls(run, reward, held_out, name, uses_eval, ends)
+
+    @cached_property
+    def signals(self) -> dict[str, SignalPath]:
+        """Canonical name → path of every signal that has one, in its own unit."""
+        found = {name: self._signal(name, values) for name, values in self.run.signals.items()}
+        return {name: path for name, path in found.items() if path is not None}
+
+    @cached_property
+    def components(self) -> dict[str, SignalPath]:
+        """Reward function → path of its mean."""
+        return self._parts(self.run.components, 100)
+
+    @cached_property
+    def environments(self) -> dict[str, SignalPath]:
+        """Environment → path of its mean."""
+        return self._parts(self.run.environments, 200)
+
+    @property
+    def score(self) -> SignalPath | None:
+        """The path that chooses a checkpoint: of the evaluation or gold reward; None where none is logged."""
+        return self.reward if self.uses_eval else self.held_out
+
+    @property
+    def reward_key(self) -> str:
+        """Canonical name of the reward."""
+        return "eval_reward" if self.uses_eval else "reward"
+
+    @property
+    def reward_name(self) -> str:
+        """The reward in sentences."""
+        return "the evaluation reward" if self.uses_eval else "the reward"
+
+    def _signal(self, name: str, values: np.ndarray) -> SignalPath | None:
+        seed = 10 + _SEEDS.index(name) if name in _SEEDS else 9
+        floor = self._log_floor(name)
+        if floor is None:
+            return fit_path(self.run.step, values, seed=seed)
+        size = np.abs(values)
+        if name in LIVE:
+            size = np.where((size > 0.0) & ~self._without_variance, size, np.nan)
+        return fit_path(self.run.step, np.maximum(size, floor), seed=seed, unit="factor")
+
+    def _log_floor(self, name: str) -> float | None:
+        """Smallest size that counts of a signal whose changes are ratios; None where they are differences."""
+        if name in SIZES or name not in SIGNALS:
+            return SIZES.get(name)
+        signal = SIGNALS[name]
+        defined = signal.defined(self.run.definitions.get(name, STANDARD))
+        return None if defined is not None and defined.negative else signal.log_floor
+
+    @cached_property
+    def _without_variance(self) -> np.ndarray:
+        """Rows that are known to have no group with variance, shape (rows,)."""
+        spread = self.run.values("reward_std")
+        share = self.run.values("frac_reward_zero_std")
+        return (spread == 0.0) | (share >= 1.0)
+
+    def _parts(self, columns: Mapping[str, np.ndarray], first_seed: int) -> dict[str, SignalPath]:
+        found = {
+            name: fit_path(self.run.step, values, seed=first_seed + i)
+            for i, (name, values) in enumerate(columns.items())
+        }
+        return {name: path for name, path in found.items() if path is not None}
+
+
+def fit_reward(logged: Logged, ends: RewardRange, evaluation: bool = False) -> SignalPath | None:
+    """Path of a reward.
+
+    Args:
+        logged: Its rows.
+        ends: Its range, with both ends or none.
+        evaluation: Whether it is an evaluation reward.
+    """
+    prior = EVALUATION if evaluation else None
+    return fit_path(
+        logged.step,
+        logged.value,
+        seed=2 if evaluation else 1,
+        prior=prior,
+        low=ends.low,
+        high=ends.high,
+        robust=not evaluation,
+    )
+
+
+def level_now(step: np.ndarray, value: np.ndarray, ends: RewardRange, evaluation: bool = False) -> np.ndarray | None:
+    """Draws of the level of a reward at its last rows, the "now" of every command; None with fewer than two rows.
+
+    Args:
+        step: Steps of the rows, shape (n,).
+        value: The reward, shape (n,).
+        ends: Its range.
+        evaluation: Whether it is an evaluation reward.
+    """
+    logged = Logged.of(step, value)
+    path = fit_reward(logged, ends, evaluation) if logged.rows else None
+    return None if path is None else path.now
+
+
+def best_checkpoint(paths: RunPaths) -> float | None:
+    """Step of the best evaluation or gold reward, by the posterior mean; None where no score can choose.
+
+    Step 0, before any update, is an answer. None can choose where none differs, or where all count as zero and none
+    has fallen: the best is then the luckiest of equals.
+    """
+    path = paths.score
+    if path is None or path.logged.constant:
+        return None
+    hollow = path.unit == "share" and float(np.median(path.best)) < THRESHOLDS.hollow
+    if hollow and float(path.fell()[:, -1].mean()) < THRESHOLDS.probable:
+        return None
+    return float(path.last_step[int(path.mean.argmax())])
+
+
+def rate_spent_at(run: Run) -> float | None:
+    """Step from which the learning rate of a run is spent; None where it is not, or was not logged.
+
+    A rate that warms up is below its peak too, so only what comes after the peak counts.
+    """
+    rate = Logged.of(run.step, run.values("learning_rate"))
+    if rate.rows < 2 or not rate.value.max() > 0.0:
+        return None
+    low = rate.value <= THRESHOLDS.rate_spent * rate.value.max()
+    return float(rate.step[np.flatnonzero(~low)[-1] + 1]) if low[-1] else None

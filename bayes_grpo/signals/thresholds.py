@@ -1,0 +1,73 @@
+"""The numbers that decide a judgement, in one table, which `docs/diagnosis.md` shows.
+
+Each is a size, not a level of significance: whether noise could have made a change is what the draws of a path say.
+What leaving one out changes in the stored benchmark stands in `benchmarks/results/status.json`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+def _row(value: float, unit: str, meaning: str) -> Any:
+    return field(default=value, metadata={"unit": unit, "meaning": meaning})
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """The numbers. A "share of the range" is one of the way from the lowest reward to the highest."""
+
+    # A reward that is lost, rises or rests
+    half: float = _row(0.5, "share", "of the gain, or of a level that was high from the start, whose loss is a failure")
+    material: float = _row(0.05, "of the range", "below which no fall and no rise matters")
+    fell: float = _row(0.1, "of the best", "that a reward loses, before its fall is named")
+    rests: float = _row(0.04, "of the range", "within which a reward rests over the last half of its rows")
+    rises: float = _row(0.02, "of the range", "above all that was before the last third, for a reward that rises")
+
+    # Train and evaluation reward
+    parted: float = _row(0.15, "of the range", "that the train reward rises, to expect that the evaluation shares it")
+    shared: float = _row(0.1, "of that rise", "that the evaluation reward shares at most, where they part")
+    hollow: float = _row(0.05, "of the range", "below which an evaluation reward counts as zero")
+    turned: float = _row(0.3, "of the best", "that an evaluation reward loses while the train reward holds")
+
+    # Signals that strain before or while a reward falls
+    spent: float = _row(0.1, "of the start", "of entropy or completion length, below which it is spent")
+    grew: float = _row(2.0, "ratio", "of the entropy over its start, that strains a run")
+    exploded: float = _row(100.0, "ratio", "of a gradient norm or loss over its lowest level, that strains a run")
+    named_growth: float = _row(20.0, "ratio", "of a gradient norm over its lowest level, that is named")
+    high_kl: float = _row(1.5, "nats", "of KL to the reference, that is named")
+
+    # Groups without variance
+    waste: float = _row(0.7, "of the groups", "without variance, above which there is no signal")
+    idle: float = _row(0.35, "of the groups or rows", "without variance, above which they are named as waste")
+    one_sided: float = _row(0.6, "of the groups", "all correct, or all wrong, above which prompts are to blame")
+    waste_rows: int = _row(20, "rows", "that groups without variance have to last, for a verdict")
+    dead_groups: float = _row(0.99, "of the groups", "without variance, from which a row has no gradient")
+    dead_spread: float = _row(1e-3, "of the largest reward", "standard deviation below which a row has no variance")
+
+    # Levels
+    near_top: float = _row(0.7, "of the range", "above which a reward is high: idle groups are waste, not a failure")
+    solved: float = _row(0.93, "of the range", "from which a task counts as solved")
+    hard: float = _row(0.2, "of the range", "below which prompts are too hard")
+    truncated: float = _row(0.5, "of the completions", "that hit the length limit, above which they are truncated")
+    form: float = _row(0.5, "of a rise", "by format and length, above which the gain is not the task's")
+    engines: float = _row(1.5, "ratio", "growth of a mismatch without a published healthy range")
+
+    # Direct measurements
+    direct_rows: int = _row(8, "rows", "of one value, before a constant reward counts")
+
+    # Schedule
+    rate_spent: float = _row(0.01, "of its peak", "of the learning rate, below which the policy no longer moves")
+    past_plan: float = _row(1.1, "of the planned steps", "above which a log contradicts its plan")
+    early: float = _row(0.5, "of the planned rewards", "below which a plateau is no reason to stop")
+    plateau_rows: int = _row(40, "rows", "below which a noisy plateau may rise on")
+
+    # Probabilities
+    suspect: float = _row(0.2, "probability", "above which a failure is named as possible")
+    probable: float = _row(0.5, "probability", "from which a sentence states it as a fact")
+    sure: float = _row(0.95, "probability", "from which a rise counts as certain")
+    safe: float = _row(0.1, "probability", "of a failure, above which no higher learning rate is advised")
+
+
+THRESHOLDS = Thresholds()

@@ -1,0 +1,157 @@
+"""Each mode on one made log where it holds, and on one where it does not."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayes_grpo import diagnose
+from bayes_grpo.diagnosis.mode import MEASURED, all_modes
+from bayes_grpo.logs.run import Run
+from tests.helpers.paths import view_of
+from tests.helpers.runs import evaluated, make_run, steps
+
+N = 60
+UNIT: dict[str, Any] = {"reward_low": 0.0, "reward_high": 1.0}
+NOISE = np.random.default_rng(0).standard_normal(N)
+RISING = 0.8 - 0.6 * np.exp(-steps(N) / 15.0) + 0.02 * NOISE
+LINE = 0.2 + 0.01 * steps(N) + 0.01 * NOISE
+FLAT = 0.2 + 0.02 * NOISE
+LOST = np.where(steps(N) <= 40, RISING, 0.05 + 0.01 * NOISE)
+AT = np.arange(4.0, N + 1, 4)
+
+
+def run(reward, evals=None, **more) -> Run:
+    scores = None if evals is None else evaluated(AT, evals)
+    return make_run(steps(N), reward, evals=scores, **{**UNIT, **more})
+
+
+def signal(name: str, value: Any, reward=RISING, **more) -> Run:
+    return run(reward, signals={name: value}, **more)
+
+
+def parts(form, task) -> Run:
+    made = {"format_reward": np.asarray(form), "correctness_reward": np.asarray(task)}
+    return run(sum(made.values()), components=made, reward_high=2.0)
+
+
+MOSTLY = np.where(steps(N) % 3 > 0, 1.0, 0.3)
+CASES: dict[str, tuple[Run, Run]] = {
+    "reward_hacking": (run(RISING, 0.0 * AT), run(RISING, 0.7 - 0.5 * np.exp(-AT / 15.0))),
+    "dynamical_instability": (run(LOST), run(RISING)),
+    "policy_concentration": (
+        signal("entropy", np.geomspace(1.0, 0.01, N), FLAT),
+        signal("entropy", np.geomspace(1.0, 0.01, N), FLAT + 0.7),
+    ),
+    "advantage_degeneracy": (
+        signal("frac_reward_zero_std", 0.9, FLAT),
+        signal("frac_reward_zero_std", 0.9, LINE),
+    ),
+    "apparent_gain": (parts(RISING, FLAT), parts(FLAT, RISING)),
+    "engine_gap": (signal("engine_mismatch", np.geomspace(0.01, 0.08, N)), signal("engine_mismatch", 0.01)),
+    "form_without_task": (parts(0.9 + 0.01 * NOISE, np.zeros(N)), parts(0.9 + 0.01 * NOISE, FLAT + 0.3)),
+    "growing": (run(LINE), run(FLAT)),
+    "idle_steps": (signal("frac_reward_zero_std", MOSTLY), signal("frac_reward_zero_std", 0.3)),
+    "length_collapse": (
+        signal("completion_length", np.geomspace(500.0, 5.0, N)),
+        signal("completion_length", np.geomspace(500.0, 200.0, N)),
+    ),
+    "lost_gradient": (
+        run(RISING, signals={"grad_norm": 0.0, "reward_std": 0.3}),
+        run(RISING, signals={"grad_norm": 0.5, "reward_std": 0.3}),
+    ),
+    "lost_values": (
+        signal("loss", np.where(steps(N) > 50, np.nan, 0.1), written=["loss"]),
+        signal("loss", np.where(abs(steps(N) - 20) < 2, np.nan, 0.1), written=["loss"]),
+    ),
+    "one_sided_groups": (
+        signal("frac_reward_zero_std", 0.8, FLAT + 0.65, group_size=8),
+        signal("frac_reward_zero_std", 0.3, FLAT + 0.65, group_size=8),
+    ),
+    "plateaued": (run(0.5 + 0.01 * NOISE), run(LINE)),
+    "truncated_completions": (
+        signal("completions_clipped_ratio", 0.9),
+        signal("completions_clipped_ratio", 0.2),
+    ),
+}
+
+
+@pytest.mark.parametrize("mode", all_modes(), ids=lambda m: m.name)
+def test_a_mode_holds_where_it_should_and_nowhere_else(mode):
+    shares = []
+    for made in CASES[mode.name]:
+        view = view_of(made)
+        holds = mode.holds(view)
+        assert holds is not None
+        assert holds.shape == view.reward.draws.shape
+        assert holds.dtype == bool
+        shares.append(float(holds[:, -1].mean()))
+    assert shares[0] > 0.9 > 0.1 > shares[1]
+
+
+@pytest.mark.parametrize("mode", all_modes(), ids=lambda m: m.name)
+def test_a_share_of_draws_becomes_a_probability(mode):
+    known = mode.chances
+    found = known.at(np.array([0.0, 0.5, 1.0]))
+    assert found[0] == known.least
+    assert found[1] == pytest.approx(0.5 * (known.least + known.most))
+    assert found[2] == pytest.approx(known.most)
+    assert 0.0 <= known.least < 0.5 < known.most < 1.0
+
+
+def test_a_mode_without_its_signal_has_the_rate_of_such_logs():
+    found = diagnose(run(RISING))
+    for mode in all_modes():
+        if mode.required_signal and mode.name in found.probability:
+            assert found.probability[mode.name] == mode.chances.unseen
+    assert "engine_gap" not in found.probability
+
+
+def test_a_direct_measurement_has_no_learned_rate():
+    zero = run(np.zeros(N), signals={"reward_std": 0.0})
+    assert diagnose(zero).probability["advantage_degeneracy"] == MEASURED.most
+
+
+@pytest.mark.parametrize(
+    ("word", "level", "holds"),
+    [
+        ("k3", 0.01, True),
+        ("k3", 0.001, False),
+        ("k2", 0.005, False),
+        ("absolute probability difference", 0.05, True),
+        ("absolute log-probability difference", 0.05, False),
+        ("unknown", 5.0, False),
+    ],
+)
+def test_a_mismatch_is_judged_by_its_definition(word, level, holds):
+    made = replace(signal("engine_mismatch", level * (1.0 + 0.05 * NOISE)), definitions={"engine_mismatch": word})
+    assert (diagnose(made).probability["engine_gap"] > 0.5) == holds
+
+
+@pytest.mark.parametrize(("word", "holds"), [("trainer to sampler", True), ("after to before the update", False)])
+def test_importance_weights_are_a_mismatch_of_engines_alone(word, holds):
+    made = replace(signal("importance_ess", 0.1), definitions={"importance_ess": word})
+    assert (diagnose(made).probability.get("engine_gap", 0.0) > 0.5) == holds
+
+
+def test_an_exploded_loss_is_instability_whatever_the_reward_does():
+    found = diagnose(signal("loss", np.where(steps(N) < 40, 0.1, 5000.0) * np.exp(0.1 * NOISE)))
+    assert found.probability["dynamical_instability"] > 0.5
+    assert found.onsets["dynamical_instability"].step.median == pytest.approx(40.0, abs=3.0)
+
+
+@pytest.mark.parametrize("name", ["kl", "grad_norm"])
+def test_a_burst_while_the_reward_holds_is_no_failure(name):
+    value = np.where(np.isin(steps(N), (20, 33, 50)), 3000.0, 0.5) * np.exp(0.1 * NOISE)
+    found = diagnose(signal(name, value))
+    assert not found.status.alarming
+    assert found.probability["dynamical_instability"] < 0.2
+
+
+def test_a_weight_that_a_schedule_takes_down_is_no_collapse():
+    shaping = np.linspace(1.0, 0.0, N)
+    made = {"shaping": shaping, "task": FLAT}
+    top = diagnose(run(shaping + FLAT, components=made, reward_high=2.0)).status
+    assert (top.status, top.finding.kind, top.finding.signals) == ("watch", "scheduled_weight", ("shaping",))
+    assert top.action.kind == "judge_by_task"
