@@ -12,7 +12,7 @@ from bayes_grpo.common.results import AboutLog
 from bayes_grpo.diagnosis.actions import advice
 from bayes_grpo.diagnosis.causes import status_of
 from bayes_grpo.diagnosis.facts import Facts
-from bayes_grpo.diagnosis.few_rows import FEW_ROWS, status_of_rows
+from bayes_grpo.diagnosis.few_rows import SINGLE_STEPS, status_of_rows
 from bayes_grpo.diagnosis.mode import HELD_OUT, Timeline, all_modes, timeline_of
 from bayes_grpo.diagnosis.modes.lost_gradient import zeros_of
 from bayes_grpo.diagnosis.plausibility import implausible, of_groups
@@ -90,7 +90,7 @@ def diagnose(run: RunLike, *, up_to_step: float | None = None, rollouts: Rollout
         # A log of evaluation rewards alone lacks the train reward that hacking would raise.
         missing = tuple("train reward" if x == HELD_OUT and view.paths.uses_eval else x for x in wanted)
         happened = sudden_events(view)
-        if rows > FEW_ROWS:
+        if rows > SINGLE_STEPS:
             status = status_of(facts, happened)
             sentence = story(timeline, view, status.finding.mode, happened)
     return Diagnosis(

@@ -10,7 +10,7 @@ from bayes_grpo.diagnosis.status import Status
 from bayes_grpo.logs.run import Run
 from bayes_grpo.signals.thresholds import THRESHOLDS
 
-FEW_ROWS = 2
+SINGLE_STEPS = 2
 """Rows up to which a log is a look at a step and not at a run."""
 _ALL = 0.95
 """Share of the completions from which all count as truncated."""

@@ -113,7 +113,7 @@ def named_setting(setting: str, names: Sequence[str], known: Sequence[float | No
     return NamedSetting(setting, values, others, float(np.exp(np.mean(np.log(given)))) if others else None)
 
 
-FEWEST = 3
+FEWEST_RUNS = 3
 """Runs of a sweep at least."""
 _ROWS_ONLY = ("logging_window", "reward_low", "reward_high", "reward_std_kind", "save_steps", "total_steps")
 """Settings of the log and of its length, which are no settings of the training's dynamics."""
@@ -278,10 +278,10 @@ def members_of(
             left_out.append(LeftOutRun(run.name, str(error), known, failure_in_short(run)))
             continue
         members.append(SweepMember(run, table, {name: _setting(run, name, assumed.get(name)) for name in vary}))
-    if len(members) < FEWEST:
+    if len(members) < FEWEST_RUNS:
         why = f" (left out: {plain(left_out[0].name, 80)}: {plain(left_out[0].why, 400)})" if left_out else ""
         raise FitError(
-            f"family: expected at least {FEWEST} runs, found {len(members)}; compare two with compare-runs{why}"
+            f"family: expected at least {FEWEST_RUNS} runs, found {len(members)}; compare two with compare-runs{why}"
         )
     for name in vary:
         values = {m.settings[name] for m in members}

@@ -12,7 +12,7 @@ import numpy as np
 from bayes_grpo.common.intervals import LEVEL, Interval, span_text
 from bayes_grpo.common.results import Result, frame_of
 from bayes_grpo.common.text import counted, plain
-from bayes_grpo.families.members import FEWEST, LeftOutRun, NamedSetting
+from bayes_grpo.families.members import FEWEST_RUNS, LeftOutRun, NamedSetting
 from bayes_grpo.fitting.sampling.nuts import Convergence
 from bayes_grpo.signals.loss import rows_collapsed
 
@@ -151,7 +151,8 @@ class Sweep(Result):
         """Failed runs first, then what moves what."""
         if self.convergence is None:
             left = sum(not run.collapsed for run in self.runs)
-            return f"{self._collapsed}No effect is estimated: it needs {FEWEST} runs without a collapse, found {left}."
+            needs = f"it needs {FEWEST_RUNS} runs without a collapse, found {left}"
+            return f"{self._collapsed}No effect is estimated: {needs}."
         known = sorted((e for e in self.exponents if e.verdict != "cannot tell"), key=lambda e: e.verdict != "moves")
         left = len(self.exponents) - len(known)
         total = counted(len(self.exponents), "effect")

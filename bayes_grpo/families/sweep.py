@@ -15,7 +15,7 @@ from bayes_grpo.common.runtime import Progress, or_silent
 from bayes_grpo.common.sampling import seed_of
 from bayes_grpo.common.text import plain
 from bayes_grpo.families.members import (
-    FEWEST,
+    FEWEST_RUNS,
     SweepMember,
     members_of,
     named_settings,
@@ -58,8 +58,8 @@ def sweep(
     """Effects of settings, from runs that differ in them: a hierarchical model with partial pooling over runs.
 
     Every run has its own parameters of the exponential regime, spread about a regression on the logarithms of the
-    varied settings. Runs whose reward collapsed are named, and no exponent rests on them; where fewer than `FEWEST`
-    others are left, no exponent is estimated.
+    varied settings. Runs whose reward collapsed are named, and no exponent rests on them; where fewer than
+    `FEWEST_RUNS` others are left, no exponent is estimated.
 
     Args:
         logs: Files, folders, patterns (``runs/*.json``) and runs, at least three.
@@ -101,7 +101,7 @@ def sweep(
         repetitions=repetitions([m.run for m in members]),
         named=tuple(named_settings(runs, vary).values()),
     )
-    if len(whole) < FEWEST or not measured:
+    if len(whole) < FEWEST_RUNS or not measured:
         return made
     data = sweep_data(whole, measured)
     progress(f"{len(whole)} runs in one model")

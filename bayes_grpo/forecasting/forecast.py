@@ -147,7 +147,7 @@ class Forecast(Shown):
         )
 
 
-FAR = 10.0
+FAR_HORIZON = 10.0
 """Lengths of the log ahead of its end beyond which no row supports a forecast."""
 TOO_FAR = (
     "the horizon, step {:g}, is more than ten times the log's length of {:g} steps ahead: nothing supports a forecast "
@@ -272,7 +272,7 @@ def forecast_of_regimes(
     notes = inputs.notes + fitted.notes
     until = float(requested.step[requested.of_forecast][-1])
     length = float(inputs.table.step[-1]) - inputs.table.start
-    if until - float(inputs.table.step[-1]) > FAR * length:
+    if until - float(inputs.table.step[-1]) > FAR_HORIZON * length:
         notes = (TOO_FAR.format(until, length), *notes)
     if fallen is not None:
         notes += (FALLEN.format(fallen.best_step),)

@@ -19,7 +19,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import betaln, gammaln
 
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rows.series import NoiseLevel, is_share
@@ -146,6 +145,8 @@ def beta_binomial(success: np.ndarray, rho: float, group: float) -> np.ndarray:
 
     With mean success rates p, shape (n,), and intraclass correlation ρ in (0, 1): a = p(1/ρ − 1), b = (1 − p)(1/ρ − 1).
     """
+    from scipy.special import betaln, gammaln  # here: what follows a training from outside needs no SciPy
+
     size = round(group)
     count = np.arange(size + 1.0)
     a, b = (x[:, None] * (1.0 / rho - 1.0) for x in (success, 1.0 - success))

@@ -20,6 +20,8 @@ _AT_ONCE = 0.7
 """Share of a change of level that a single row covers, for a jump."""
 _LONGEST_DIP = 30
 _DIP_PART = 6
+_ONE_ROW = 2.0
+"""Ratio of a dip of one row over one of several, before it is named."""
 _SHORTEST = 12
 _SIDE = 6
 _SIDES = 4
@@ -45,14 +47,14 @@ class Jump(NamedTuple):
     after: float
 
 
-def row_noise(y: Logged) -> float:
+def neighbor_noise(y: Logged) -> float:
     """Standard deviation of a row about its neighbors."""
     moves = np.abs(np.diff(y.value))
     return max(_SD_OF_MEDIAN * float(np.median(moves)), _OF_RMS * float(np.sqrt(np.mean(moves**2)))) / np.sqrt(2.0)
 
 
 def _far(y: Logged) -> float:
-    return max(_FAR * row_noise(y), _PART * float(np.ptp(y.value)), 1e-300)
+    return max(_FAR * neighbor_noise(y), _PART * float(np.ptp(y.value)), 1e-300)
 
 
 def dips_of(y: Logged) -> tuple[Dip, ...]:
@@ -63,7 +65,7 @@ def dips_of(y: Logged) -> tuple[Dip, ...]:
     windows = np.lib.stride_tricks.sliding_window_view(np.pad(y.value, half, mode="edge"), 2 * half + 1)
     off = np.abs(y.value - np.median(windows, axis=1))
     far = _far(y)
-    found = [(a, b) for a, b in stretches(off > far) if b > a or off[a] > 2.0 * far]
+    found = [(a, b) for a, b in stretches(off > far) if b > a or off[a] > _ONE_ROW * far]
     if len(found) > _MOST:
         return ()
     usual = float(np.median(y.value))

@@ -19,16 +19,16 @@ import numpy as np
 from bayes_grpo.common.intervals import Interval, interval
 from bayes_grpo.rows.series import row_blocks
 from bayes_grpo.signals.logged import Logged
-from bayes_grpo.signals.posterior import DRAWS, PathPrior, path_draws
+from bayes_grpo.signals.posterior import PATH_DRAWS, PathPrior, path_draws
 from bayes_grpo.signals.thresholds import THRESHOLDS
 
 PATH_BLOCKS = 60
 """Longer signals are averaged in blocks of rows down to this number."""
-LEAST_ROWS = 2
+LEAST_PATH_ROWS = 2
 """Rows that a path needs."""
 REWARD = PathPrior()
 """Of train rewards: the anchor of 42 public repositories."""
-EVALUATION = REWARD._replace(log_noise=-3.7, log_noise_sd=0.8, log_movement=-3.6, slope=0.02, at_rest=0.1)
+EVALUATION_PRIOR = REWARD._replace(log_noise=-3.7, log_noise_sd=0.8, log_movement=-3.6, slope=0.02, at_rest=0.1)
 """Of evaluation rewards, which are means over hundreds of completions of the same prompts."""
 FACTOR = PathPrior(log_noise=-1.2, log_noise_sd=1.2, log_movement=-3.5, slope=0.02)
 """Of signals in logarithms."""
@@ -201,7 +201,7 @@ def fit_path(
     low: float = -np.inf,
     high: float = np.inf,
     robust: bool = True,
-    draws: int = DRAWS,
+    draws: int = PATH_DRAWS,
 ) -> SignalPath | None:
     """The path of a signal.
 
@@ -217,10 +217,10 @@ def fit_path(
         draws: Number of draws.
 
     Returns:
-        The posterior, or None with fewer than `LEAST_ROWS` finite values.
+        The posterior, or None with fewer than `LEAST_PATH_ROWS` finite values.
     """
     logged = Logged.of(step, value)
-    if logged.rows < LEAST_ROWS:
+    if logged.rows < LEAST_PATH_ROWS:
         return None
     if unit is None:
         unit = "share" if logged.is_share and low in (-np.inf, 0.0) and high in (np.inf, 1.0) else "range"

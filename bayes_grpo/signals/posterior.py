@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-DRAWS = 300
+PATH_DRAWS = 300
 """Draws of a path."""
 _NORMAL_POINTS = np.linspace(-2.5, 2.5, 9)
 """Points of the grid, in standard deviations of the prior of log noise and log movement."""
@@ -103,7 +103,7 @@ class _Cells(NamedTuple):
 
 
 def path_draws(
-    time: np.ndarray, rows: np.ndarray, weight: np.ndarray, prior: PathPrior, seed: int, draws: int = DRAWS
+    time: np.ndarray, rows: np.ndarray, weight: np.ndarray, prior: PathPrior, seed: int, draws: int = PATH_DRAWS
 ) -> PathDraws:
     """Draws from the posterior of a path.
 

@@ -12,10 +12,10 @@ from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.signals import SIGNALS, STANDARD
 from bayes_grpo.rows.reward_range import RewardRange, both_ends
 from bayes_grpo.signals.logged import Logged
-from bayes_grpo.signals.path import EVALUATION, SignalPath, fit_path
+from bayes_grpo.signals.path import EVALUATION_PRIOR, SignalPath, fit_path
 from bayes_grpo.signals.thresholds import THRESHOLDS
 
-SIZES: Mapping[str, float] = {"grad_norm": 1e-9, "kl": 1e-5, "loss": 1e-6}
+SIZE_FLOORS: Mapping[str, float] = {"grad_norm": 1e-9, "kl": 1e-5, "loss": 1e-6}
 """Signals that may be below 0 or far below 1 and whose size is fitted in logarithms, with the least that counts."""
 LIVE = ("grad_norm",)
 """Signals whose rows of 0 are left out: where no group has variance there is no gradient to measure."""
@@ -59,7 +59,9 @@ class RunPaths:
         name, other = "evaluation", evaluation
         if gold.rows > evaluation.rows:
             name, other = "gold", gold
-        held_out = None if uses_eval else fit_path(other.step, other.value, seed=2, prior=EVALUATION, robust=False)
+        held_out = (
+            None if uses_eval else fit_path(other.step, other.value, seed=2, prior=EVALUATION_PRIOR, robust=False)
+        )
         return cls(run, reward, held_out, name, uses_eval, ends)
 
     @cached_property
@@ -105,8 +107,8 @@ class RunPaths:
 
     def _log_floor(self, name: str) -> float | None:
         """Smallest size that counts of a signal whose changes are ratios; None where they are differences."""
-        if name in SIZES or name not in SIGNALS:
-            return SIZES.get(name)
+        if name in SIZE_FLOORS or name not in SIGNALS:
+            return SIZE_FLOORS.get(name)
         signal = SIGNALS[name]
         defined = signal.defined(self.run.definitions.get(name, STANDARD))
         return None if defined is not None and defined.negative else signal.log_floor
@@ -134,7 +136,7 @@ def fit_reward(logged: Logged, ends: RewardRange, evaluation: bool = False) -> S
         ends: Its range, with both ends or none.
         evaluation: Whether it is an evaluation reward.
     """
-    prior = EVALUATION if evaluation else None
+    prior = EVALUATION_PRIOR if evaluation else None
     return fit_path(
         logged.step,
         logged.value,

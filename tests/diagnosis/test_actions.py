@@ -3,6 +3,7 @@
 from dataclasses import replace
 from itertools import product
 from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -49,7 +50,7 @@ def every_run():
         known |= {"held_out": held, "resting": not known["rose"], "at_top": known["level"] > 0.9}
         known |= {"broken": bool(known["not_finite"]), "fails": known["failing"] > THRESHOLDS.probable}
         known |= {"entropy_grew": bool(known["signs"]), "idle": known["waste"] > THRESHOLDS.idle}
-        yield SimpleNamespace(
+        yield cast(Any, SimpleNamespace)(
             **known, **QUIET, noise=0.1, entropy=True, learning_rate=1e-5, all_wrong=known["level"] < 0.1
         )
 

@@ -158,8 +158,6 @@ def test_what_to_wait_for_fits_the_plan():
             make_run(steps(20)[:18], 0.3 + 0.1 * np.sin(np.arange(18.0)), total_steps=28)
         ).status.action.sentence
     )
-    over = diagnose(make_run(steps(5), np.array([1.0, 1.1, 1.0, 1.1, 0.6]), total_steps=5)).status
-    assert over.action.sentence.startswith("plan more steps")
     passed = diagnose(make_run(steps(30), 0.3 + 0.01 * steps(30), total_steps=7)).status
     assert passed.status == "fine"
 
@@ -269,9 +267,6 @@ def test_few_rows_that_fell_are_not_called_calm():
 def test_more_rows_are_not_asked_of_a_log_of_every_step():
     plan = diagnose(make_run(steps(6), 0.3 + 0.1 * np.sin(np.arange(6.0)), total_steps=9)).status
     assert "plan more steps: at its planned end the log has 9 rewards" in plan.action.sentence
-    wrong = diagnose(make_run(steps(6), np.zeros(6), total_steps=9)).status
-    assert "in all 6 rows so far" in wrong.sentence
-    assert "test the verifier" in wrong.action.sentence
 
 
 def test_a_spent_learning_rate_ends_a_run_whose_plan_is_unknown():

@@ -31,7 +31,7 @@ def test_the_rows_since_a_collapse_are_fitted():
     cut, window = rows_to_fit(run)
     assert there(window.start_step) == pytest.approx(29.0, abs=1.0)
     assert cut.step[0] > there(window.start_step)
-    assert window.reason.startswith("The reward fell from its best, 0.9 at step 25, to 0.01")
+    assert window.reason.startswith("The reward fell from its best, 0.89 at step 25, to 0.01")
     assert window.lead.endswith(f"Since step {window.start_step:.0f}:")
 
 

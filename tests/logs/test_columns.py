@@ -80,12 +80,14 @@ def test_what_is_not_recognized_is_suggested_by_name_and_range(write):
 
 
 def test_an_action_names_the_column_that_is_there():
+    from types import SimpleNamespace
+    from typing import Any, cast
+
     from bayes_grpo.diagnosis.actions import ACTIONS
-    from bayes_grpo.diagnosis.facts import Facts
     from bayes_grpo.diagnosis.wording import action_clause
 
-    facts = Facts(rows=40, suggested={"kl": ("ref_divergence",)})
-    said = [action_clause(ACTIONS[name].of(facts)) for name in ("log KL", "log evaluation")]
+    facts = SimpleNamespace(suggested={"kl": ("ref_divergence",)})
+    said = [action_clause(ACTIONS[name].of(cast(Any, facts))) for name in ("log KL", "log evaluation")]
     assert said == [
         "name the column with --column kl=ref_divergence if it is the right one",
         "log an evaluation reward every 10 to 20 steps",
