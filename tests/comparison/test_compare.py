@@ -4,7 +4,7 @@ import importlib
 import json
 import warnings
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import arviz as az
 import numpy as np
