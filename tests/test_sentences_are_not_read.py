@@ -37,7 +37,6 @@ READS = frozenset(
 )
 LEFT = {
     "families/members.py": 2,  # words of keys in a log, and of a file name
-    "views/families.py": 1,  # the sentence of a sweep begins with its answer
     "views/terminal.py": 1,  # cells of a table
     "watching/notify.py": 1,  # characters that Slack escapes
 }

@@ -149,16 +149,25 @@ class Sweep(Result):
     @property
     def sentence(self) -> str:
         """Failed runs first, then what moves what."""
+        return " ".join(x for x in (self.collapse_sentence, self.effects_sentence) if x)
+
+    @property
+    def effects_sentence(self) -> str:
+        """Runs that were left out because they failed, then what moves what."""
+        return " ".join(x for x in (self._left_out_sentence, self._moves_sentence) if x)
+
+    @property
+    def _moves_sentence(self) -> str:
         if self.convergence is None:
             left = sum(not run.collapsed for run in self.runs)
             needs = f"it needs {FEWEST_RUNS} runs without a collapse, found {left}"
-            return f"{self._collapsed}No effect is estimated: {needs}."
+            return f"No effect is estimated: {needs}."
         known = sorted((e for e in self.exponents if e.verdict != "cannot tell"), key=lambda e: e.verdict != "moves")
         left = len(self.exponents) - len(known)
         total = counted(len(self.exponents), "effect")
         counts = f"{left} of {total} are unclear ({LEVEL:.0%} intervals, {self.exponents[0].runs} runs)."
         text = " ".join([*(e.sentence for e in known), counts])
-        return self._collapsed + ("" if self.converged else "NOT CONVERGED: ") + text
+        return text if self.converged else f"NOT CONVERGED: {text}"
 
     @property
     def repetition_sentence(self) -> str:
@@ -190,14 +199,13 @@ class Sweep(Result):
         )
 
     @property
-    def _collapsed(self) -> str:
-        """Which runs collapsed or failed, with their settings, which no exponent shows; "" without any."""
+    def _left_out_sentence(self) -> str:
+        """Runs too short for the regime that failed, with their settings, which no exponent shows; "" without any."""
         lost = [run for run in self.left_out if run.failed]
-        out = f"{self.collapse_sentence} " if self.collapse_sentence else ""
-        if lost:
-            each = _listed([f"{_named(run)}: {run.failed}" for run in lost])
-            out += f"{len(lost)} further run{' is' if len(lost) == 1 else 's are'} left out and failed: {each}. "
-        return out
+        if not lost:
+            return ""
+        each = _listed([f"{_named(run)}: {run.failed}" for run in lost])
+        return f"{len(lost)} further run{' is' if len(lost) == 1 else 's are'} left out and failed: {each}."
 
     def to_frame(self) -> pd.DataFrame:
         """One row an exponent."""

@@ -38,7 +38,7 @@ def sweep_document(f: Sweep) -> Document:
         about=f"{len(f.runs)} runs, {f.signal}, varied: {', '.join(f.vary)}",
         answer=f.collapse_sentence
         or (answer if f.converged else "The sampler did not converge; do not use these numbers."),
-        why=sentence_case(f.sentence.removeprefix(f.collapse_sentence).strip(), 900),
+        why=sentence_case(f.effects_sentence, 900),
         do=_do(f),
         tone="" if f.converged and known else "doubt" if f.converged else "alarm",
         points=(*_named(f), Point("Repetitions", f.repetition_sentence)),
