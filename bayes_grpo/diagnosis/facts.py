@@ -11,7 +11,7 @@ import numpy as np
 from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.mode import Timeline
 from bayes_grpo.diagnosis.modes.dynamical_instability import evaluation_lost, reward_lost
-from bayes_grpo.diagnosis.modes.reward_hacking import changes, stays_behind, turned
+from bayes_grpo.diagnosis.modes.reward_hacking import changes, stays_behind
 from bayes_grpo.diagnosis.records import Finding
 from bayes_grpo.diagnosis.story import Resume
 from bayes_grpo.diagnosis.strain import growths, scheduled_part
@@ -337,15 +337,6 @@ class Facts:
         stays = stays_behind(gain, shared)[:, -1]
         near_top = np.isfinite(path.low) & (path.now > _NEAR_BEST * path.span)
         return float((stays & ~near_top).mean())
-
-    @cached_property
-    def parts_ways(self) -> float:
-        """Share of the draws in which it has turned while the train reward holds and rose."""
-        path = self.view.held_out
-        if path is None:
-            return 0.0
-        gain, _ = changes(self.view, path)
-        return float((turned(self.view, path, THRESHOLDS.fell) & (gain > THRESHOLDS.parted))[:, -1].mean())
 
     @property
     def suggested(self) -> Mapping[str, tuple[str, ...]]:

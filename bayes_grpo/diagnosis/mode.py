@@ -12,7 +12,7 @@ did not. Modes do not exclude one another. All draws see the whole log, so an ep
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import ClassVar, NamedTuple
@@ -277,8 +277,3 @@ def _around(holds: np.ndarray, peak: int) -> tuple[np.ndarray, np.ndarray]:
     back = np.where(before.all(axis=1), before.shape[1], np.argmin(before, axis=1))
     ahead = np.where(after.all(axis=1), after.shape[1], np.argmin(after, axis=1))
     return peak - back + 1, peak + ahead - 1
-
-
-def likeliest(episodes: Sequence[Episode], first: str = "") -> Episode | None:
-    """The likeliest of some episodes, one of a given mode before all others; None of none."""
-    return max(episodes, key=lambda e: (e.mode == first, e.probability), default=None)

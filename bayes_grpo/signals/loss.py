@@ -61,14 +61,12 @@ def fallen_of(path: SignalPath, checkpoint: float | None = None) -> Fallen | Non
 
 
 def fallen_in(run: Run, signal: str) -> Fallen | None:
-    """The same of a run's "reward" (train) or "eval" reward, with the checkpoint that its evaluations choose."""
+    """The same of a run's "reward" (train) or "eval_reward", with the checkpoint that its evaluations choose."""
     paths = RunPaths.of(run)
     if paths is None:
         return None
-    path = reward_path(run, signal)
-    if path is None:
-        return None
-    return fallen_of(path, best_checkpoint(paths))
+    path = paths.reward if paths.reward_key == signal else reward_path(run, signal)
+    return None if path is None else fallen_of(path, best_checkpoint(paths))
 
 
 def last_lost(path: SignalPath) -> tuple[float, float] | None:

@@ -27,8 +27,6 @@ _COMPLETE = 0.9
 """Share of the rows in which all parts have values, before they have shares of the gain."""
 _ONE = 0.05
 """What the sum of estimated weights of environments may miss of 1."""
-_LEAST_SHARE = 0.1
-"""Change of a reward function that counts, as a share of the largest."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,15 +125,7 @@ def _part(
     )
 
 
-def rise_and_fall(parts: Sequence[PartTrend]) -> tuple[PartTrend | None, PartTrend | None]:
-    """The reward functions that rose and fell most; None for each where none did, or by little of the largest."""
-    found = material_parts(parts)
-    rises = next((p for p in found if interval(p.change).low > 0.0), None)
-    return rises, next((p for p in found if interval(p.change).high < 0.0), None)
-
-
-def material_parts(parts: Sequence[PartTrend]) -> list[PartTrend]:
-    """Reward functions whose change counts next to the largest one, the largest first."""
-    size = {p.name: abs(float(np.median(p.change))) for p in parts if p.kind == FUNCTION}
-    found = [p for p in parts if p.kind == FUNCTION and size[p.name] >= _LEAST_SHARE * max(size.values())]
-    return sorted(found, key=lambda p: -size[p.name])
+def most_risen(parts: Sequence[PartTrend]) -> PartTrend | None:
+    """The reward function that rose most, by more than its own uncertainty; None where none did."""
+    rose = [p for p in parts if p.kind == FUNCTION and interval(p.change).low > 0.0]
+    return max(rose, key=lambda p: float(np.median(p.change)), default=None)

@@ -16,7 +16,6 @@ from typing import Literal
 
 import numpy as np
 
-from bayes_grpo.common.intervals import Interval, interval
 from bayes_grpo.rows.series import row_blocks
 from bayes_grpo.signals.logged import Logged
 from bayes_grpo.signals.posterior import PATH_DRAWS, PathPrior, path_draws
@@ -175,20 +174,6 @@ class SignalPath:
         else:
             base = np.maximum(gain, half * self.span)
         return (fall >= half * base) & (fall >= THRESHOLDS.material * self.span)
-
-    def onset(self, holds: np.ndarray) -> Interval:
-        """Interval of the step from which a condition holds to the end, in the draws in which it does.
-
-        Args:
-            holds: Shape (draws, n), on the blocks of this path.
-        """
-        kept = holds[holds[:, -1]]
-        if not len(kept):
-            return interval(np.nan)
-        ends_false = np.argmin(kept[:, ::-1], axis=1)
-        throughout = kept.all(axis=1)
-        first = np.where(throughout, 0, kept.shape[1] - ends_false)
-        return interval(self.step[first])
 
 
 def fit_path(

@@ -90,11 +90,6 @@ class RunPaths:
         """Canonical name of the reward."""
         return "eval_reward" if self.uses_eval else "reward"
 
-    @property
-    def reward_name(self) -> str:
-        """The reward in sentences."""
-        return "the evaluation reward" if self.uses_eval else "the reward"
-
     def _signal(self, name: str, values: np.ndarray) -> SignalPath | None:
         seed = 10 + _SEEDS.index(name) if name in _SEEDS else 9
         floor = self._log_floor(name)

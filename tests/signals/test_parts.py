@@ -12,7 +12,7 @@ from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.diagnosis.facts import Facts
 from bayes_grpo.diagnosis.mode import timeline_of
 from bayes_grpo.logs.run import Run
-from bayes_grpo.signals.parts import parts_of, rise_and_fall, weights_of
+from bayes_grpo.signals.parts import most_risen, parts_of, weights_of
 from bayes_grpo.views.plots.diagnosis import plot_part
 from tests.diagnosis.conftest import ROWS
 from tests.helpers.command import call
@@ -111,7 +111,7 @@ def test_status_and_table_have_one_fall(low):
 
 def test_what_rises_and_what_takes_it_back_are_named():
     found = parts(with_parts())
-    assert tuple(there(x).name for x in rise_and_fall(found)) == ("format", "length")
+    assert there(most_risen(found)).name == "format"
     assert {p.name for p in found} == {"format", "length", "correct"}
 
 
@@ -134,7 +134,7 @@ def test_functions_that_do_not_add_up_keep_their_own_units():
 def test_functions_without_a_change_are_not_named():
     made = {"a": 0.3 + noise(1), "b": 0.5 + noise(2)}
     found = parts(make_run(steps(ROWS), made["a"] + made["b"], components=made))
-    assert rise_and_fall(found) == (None, None)
+    assert most_risen(found) is None
     assert parts(make_run(steps(ROWS), made["a"], components={"a": made["a"]})) == ()
 
 

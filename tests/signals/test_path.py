@@ -1,4 +1,4 @@
-"""Paths of signals, and what is asked of them: levels, losses, onsets, checkpoints, dips and jumps."""
+"""Paths of signals, and what is asked of them: levels, losses, checkpoints, dips and jumps."""
 
 import numpy as np
 import pytest
@@ -89,9 +89,6 @@ def test_lost_is_half_of_the_gain_and_dated():
     lost = path.lost()
     assert lost[:, -1].mean() > 0.99
     assert lost[:, :38].mean() < 0.02
-    assert path.onset(lost).median == pytest.approx(41.0, abs=1.0)
-    assert np.isnan(path.onset(np.zeros_like(lost)).median)
-    assert path.onset(np.ones_like(lost)).median == 1.0
     for kept in (np.concatenate([UP, np.full(20, 0.7)]), np.full(60, 0.5), np.append(UP, 0.79)):
         assert share(kept + 0.02 * NOISE[: len(kept)], low=0.0, high=1.0).lost()[:, -1].mean() < 0.05
 
