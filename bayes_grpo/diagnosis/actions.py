@@ -193,6 +193,7 @@ ACTIONS: dict[str, ActionRow] = {
 _RISE_AGAIN = ("raise rate", "harder prompts", "easier prompts", "mixed prompts", "log evaluation")
 SITUATIONS: dict[str, tuple[str, ...]] = {
     "instability signs": ("watch it", "lower rate", "go back", "log KL"),
+    "swings": ("lower rate", "KL term", "go back", "log evaluation"),
     "stuck": ("compare resume", "verifier", "go back", "compare checkpoints", "lower rate"),
     "component falls": ("look at part", "read completions"),
     "evaluation falls": ("take checkpoint", "compare prompts", "lower rate", "KL term", "log KL"),

@@ -141,6 +141,8 @@ def _lost(facts: Facts) -> Answer | None:
         name = "gold_reward" if view.paths.held_out_name == "gold" else "eval_reward"
         found = fall_of(name, view.held_out, lost, "lost_reward", parts=facts.signs[:1])
         return Answer("failed", _begun(facts, found, e))
+    if facts.swings >= THRESHOLDS.probable:
+        return _episode(facts, "failing", e)._replace(situation="swings")
     if facts.signs:
         return Answer("failing", _begun(facts, Finding(kind="instability_signs", parts=facts.signs[:2]), e))
     return _episode(facts, "failing", e)

@@ -10,7 +10,7 @@ import numpy as np
 
 from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.mode import Timeline
-from bayes_grpo.diagnosis.modes.dynamical_instability import evaluation_lost, reward_lost
+from bayes_grpo.diagnosis.modes.dynamical_instability import evaluation_lost, reward_lost, swings
 from bayes_grpo.diagnosis.modes.reward_hacking import changes, stays_behind
 from bayes_grpo.diagnosis.records import Finding
 from bayes_grpo.diagnosis.story import Resume
@@ -75,6 +75,11 @@ class Facts:
         """Share of the draws in which the evaluation reward is lost while the train reward has not risen."""
         found = evaluation_lost(self.view)
         return 0.0 if found is None else float(found[:, -1].mean())
+
+    @cached_property
+    def swings(self) -> float:
+        """Share of the draws in which the reward goes up and down again and again."""
+        return float(swings(self.view)[:, -1].mean())
 
     @cached_property
     def fell(self) -> float:

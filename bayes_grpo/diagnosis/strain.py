@@ -70,6 +70,16 @@ def exploded_loss(view: RunView) -> np.ndarray | None:
     return _grown(view, "loss", THRESHOLDS.exploded, least=THRESHOLDS.exploded)
 
 
+def _burst_of_kl(view: RunView) -> np.ndarray | None:
+    """Whether the KL is high and far above its usual level; it grows from 0 in every run, shape (draws, n)."""
+    path = view.signal("kl")
+    if path is None:
+        return None
+    usual = np.median(path.draws, axis=1, keepdims=True)
+    high = (path.recent > THRESHOLDS.named_growth * usual) & (path.recent > THRESHOLDS.high_kl)
+    return view.held_on_grid(high, path)
+
+
 def growths(view: RunView) -> tuple[Growth, ...]:
     """Signals that grew by what is named, the most certain first: loss, gradient norm, entropy, KL."""
     found = []
@@ -77,14 +87,14 @@ def growths(view: RunView) -> tuple[Growth, ...]:
         ("loss", exploded_loss(view)),
         ("grad_norm", _grown(view, "grad_norm", THRESHOLDS.named_growth)),
         ("entropy", _grown(view, "entropy", THRESHOLDS.grew)),
-        ("kl", _grown(view, "kl", THRESHOLDS.grew, least=THRESHOLDS.high_kl)),
+        ("kl", _burst_of_kl(view)),
     ):
         path = view.signal(name)
         if path is None or grown is None:
             continue
         p = float(grown[:, -1].mean())
         if p >= THRESHOLDS.probable:
-            before = float(np.median(lowest_so_far(path)[:, -1]))
+            before = float(np.median(path.draws if name == "kl" else lowest_so_far(path)[:, -1]))
             found.append(Growth(name, p, before, float(np.median(path.now))))
     return tuple(sorted(found, key=lambda x: -x.probability))
 

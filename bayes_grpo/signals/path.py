@@ -126,6 +126,20 @@ class SignalPath:
         fall = self.best_so_far - self.recent
         return (fall >= share * (self.best_so_far - low)) & (fall >= THRESHOLDS.rises * self.span)
 
+    def returns(self) -> np.ndarray:
+        """How often it has lost 30% of its best and come back within a tenth of it, up to each block, (draws, n)."""
+        low = self.low if np.isfinite(self.low) else float(self.logged.value.min())
+        height = np.maximum(self.best_so_far - low, 1e-12)
+        fall = (self.best_so_far - self.recent) / height
+        down = np.zeros(len(fall), bool)
+        count = np.zeros(fall.shape, int)
+        for i in range(1, fall.shape[1]):
+            down = down | (fall[:, i] >= THRESHOLDS.turned)
+            back = down & (fall[:, i] < THRESHOLDS.fell)
+            count[:, i] = count[:, i - 1] + back
+            down = down & ~back
+        return count
+
     @property
     def best_step(self) -> float:
         """Last step at which the path is within the noise of a row of its best level, by the posterior mean."""

@@ -25,6 +25,8 @@ class Thresholds:
     rests: float = _row(0.04, "of the range", "within which a reward rests over the last half of its rows")
     rises: float = _row(0.02, "of the range", "above all that was before the last third, for a reward that rises")
 
+    swings: int = _row(3, "times", "that a reward loses 30% of its best and is back, for an oscillation")
+
     # Train and evaluation reward
     parted: float = _row(0.15, "of the range", "that the train reward rises, to expect that the evaluation shares it")
     shared: float = _row(0.1, "of that rise", "that the evaluation reward shares at most, where they part")
@@ -33,7 +35,7 @@ class Thresholds:
 
     # Signals that strain before or while a reward falls
     spent: float = _row(0.1, "of the start", "of entropy or completion length, below which it is spent")
-    grew: float = _row(2.0, "ratio", "of the entropy over its start, that strains a run")
+    grew: float = _row(2.0, "ratio", "of the entropy, or of a mismatch without a healthy range, over its start")
     exploded: float = _row(100.0, "ratio", "of a gradient norm or loss over its lowest level, that strains a run")
     named_growth: float = _row(20.0, "ratio", "of a gradient norm over its lowest level, that is named")
     high_kl: float = _row(1.5, "nats", "of KL to the reference, that is named")
@@ -52,7 +54,6 @@ class Thresholds:
     hard: float = _row(0.2, "of the range", "below which prompts are too hard")
     truncated: float = _row(0.5, "of the completions", "that hit the length limit, above which they are truncated")
     form: float = _row(0.5, "of a rise", "by format and length, above which the gain is not the task's")
-    engines: float = _row(1.5, "ratio", "growth of a mismatch without a published healthy range")
 
     # Direct measurements
     direct_rows: int = _row(8, "rows", "of one value, before a constant reward counts")

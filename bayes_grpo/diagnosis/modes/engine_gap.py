@@ -1,6 +1,6 @@
 """Trainer-inference mismatch: sampler and trainer give the same tokens different probabilities.
 
-    level outside the published healthy range of its definition,  or  1.5 times its own start where none is published,
+    level outside the published healthy range of its definition,  or  twice its own start where none is published,
     or  effective share of the importance weights, or their mean, outside its healthy range
 
 Definitions and ranges are those of `bayes_grpo.logs.signals`. A mismatch that is large from the first row on is named
@@ -39,7 +39,7 @@ class EngineGap(Mode):
         gap = view.signal("engine_mismatch")
         if gap is not None:
             outside = _outside(view, "engine_mismatch")
-            grown = view.on_grid(gap) > THRESHOLDS.engines * gap.start[:, None]
+            grown = view.on_grid(gap) > THRESHOLDS.grew * gap.start[:, None]
             found.append(grown if outside is None else outside)
         return np.any(found, axis=0) if found else None
 
