@@ -141,8 +141,6 @@ def _lost(facts: Facts) -> Answer | None:
         name = "gold_reward" if view.paths.held_out_name == "gold" else "eval_reward"
         found = fall_of(name, view.held_out, lost, "lost_reward", parts=facts.signs[:1])
         return Answer("failed", _begun(facts, found, e))
-    if facts.swings >= THRESHOLDS.probable:
-        return _episode(facts, "failing", e)._replace(situation="swings")
     if facts.signs:
         return Answer("failing", _begun(facts, Finding(kind="instability_signs", parts=facts.signs[:2]), e))
     return _episode(facts, "failing", e)
@@ -193,6 +191,23 @@ def _form(facts: Facts) -> Answer | None:
     """A reward of form without the task, which is neither solved nor at its ceiling."""
     e = _under_way(facts, "form_without_task")
     return None if e is None else _episode(facts, "watch", e)
+
+
+def _swings(facts: Facts) -> Answer | None:
+    """A reward that goes up and down again and again: it holds on average, so a look and no alarm."""
+    if facts.swings < THRESHOLDS.probable:
+        return None
+    path = facts.view.reward
+    late = path.mean[len(path.mean) // 2 :]
+    numbers = {
+        "low": float(late.min()),
+        "high": float(late.max()),
+        "times": float(np.median(path.returns()[:, -1])),
+    }
+    key = (facts.view.paths.reward_key,)
+    return Answer(
+        "watch", Finding(kind="swings", signals=key, numbers=numbers, probability=_SEEN * facts.swings), "swings"
+    )
 
 
 def _solved(facts: Facts) -> Answer | None:
@@ -273,8 +288,8 @@ def _falls(facts: Facts) -> Answer | None:
 
 
 CAUSES: tuple[Cause, ...] = (
-    _not_finite, _scheduled, _constant, _lost, _failing, _part_falls, _evaluation, _form, _solved, _other, _signs,
-    _suspected, _falls,
+    _not_finite, _scheduled, _constant, _lost, _failing, _part_falls, _evaluation, _form, _swings, _solved, _other,
+    _signs, _suspected, _falls,
 )  # fmt: skip
 """All causes, the first to apply decides; `_calm` follows them."""
 

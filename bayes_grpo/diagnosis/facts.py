@@ -10,11 +10,11 @@ import numpy as np
 
 from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.mode import Timeline
-from bayes_grpo.diagnosis.modes.dynamical_instability import evaluation_lost, reward_lost, swings
+from bayes_grpo.diagnosis.modes.dynamical_instability import evaluation_lost, reward_lost
 from bayes_grpo.diagnosis.modes.reward_hacking import changes, stays_behind
 from bayes_grpo.diagnosis.records import Finding
 from bayes_grpo.diagnosis.story import Resume
-from bayes_grpo.diagnosis.strain import growths, scheduled_part
+from bayes_grpo.diagnosis.strain import growths, scheduled_part, swings
 from bayes_grpo.diagnosis.view import RunView
 from bayes_grpo.rows.series import stretches
 from bayes_grpo.signals.path import SignalPath

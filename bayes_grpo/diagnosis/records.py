@@ -25,7 +25,7 @@ FindingKind = Literal[
     "plateaued", "truncated_completions", "form_without_task", "length_collapse",
     # What a log shows of them.
     "not_finite", "constant_reward", "stuck_reward", "lost_reward", "instability_signs", "signal_fell", "signal_grew",
-    "component_fell", "scheduled_weight", "evaluation_fell", "evaluation_stays", "solved", "mostly_solved",
+    "component_fell", "scheduled_weight", "swings", "evaluation_fell", "evaluation_stays", "solved", "mostly_solved",
     "at_ceiling",
     # Runs without failure.
     "ended", "ended_flat", "rising", "risen", "holding", "at_rest", "flat",
@@ -43,7 +43,9 @@ FindingKind = Literal[
 _MODE_OF: Mapping[str, str] = {
     **dict.fromkeys(("not_finite",), "lost_values"),
     **dict.fromkeys(("constant_reward",), "advantage_degeneracy"),
-    **dict.fromkeys(("stuck_reward", "lost_reward", "instability_signs", "falls_early"), "dynamical_instability"),
+    **dict.fromkeys(
+        ("stuck_reward", "lost_reward", "instability_signs", "falls_early", "swings"), "dynamical_instability"
+    ),
     **dict.fromkeys(("evaluation_fell", "evaluation_stays"), "reward_hacking"),
     **dict.fromkeys(("solved", "mostly_solved", "at_ceiling", "holding", "at_rest", "flat", "ended_flat"), "plateaued"),
     **dict.fromkeys(("rising", "risen", "ended"), "growing"),

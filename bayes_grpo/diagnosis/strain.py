@@ -16,6 +16,8 @@ from bayes_grpo.signals.thresholds import THRESHOLDS
 
 _STRAIGHT = 0.02
 """Deviation of a scheduled weight's component from its own smooth course, as a share of its change."""
+_RECENT_PART = 3
+"""A swing counts as going on where the reward came back within the last third of the log."""
 
 
 class Growth(NamedTuple):
@@ -97,6 +99,13 @@ def growths(view: RunView) -> tuple[Growth, ...]:
             before = float(np.median(path.draws if name == "kl" else lowest_so_far(path)[:, -1]))
             found.append(Growth(name, p, before, float(np.median(path.now))))
     return tuple(sorted(found, key=lambda x: -x.probability))
+
+
+def swings(view: RunView) -> np.ndarray:
+    """Whether the reward goes up and down again and again, shape (draws, n)."""
+    count = view.reward.returns()
+    before = np.maximum(np.arange(count.shape[1]) - count.shape[1] // _RECENT_PART, 0)
+    return (count >= THRESHOLDS.swings) & (count > count[:, before])
 
 
 def scheduled_part(view: RunView) -> str | None:

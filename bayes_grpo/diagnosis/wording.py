@@ -278,6 +278,12 @@ def _scheduled_weight(f: Finding) -> str:
     )
 
 
+def _swings(f: Finding) -> str:
+    n = f.numbers
+    times = f"{n['times']:.0f} times down and back"
+    return f"{signal_words(f.signals[0])} swings between {n['low']:.2g} and {n['high']:.2g} ({times})"
+
+
 def _few_rows(f: Finding) -> tuple[str, str]:
     rows = f.numbers["rows"]
     shows = "one row says" if rows == 1.0 else f"{rows:.0f} rows say"
@@ -372,6 +378,7 @@ _FINDINGS: Mapping[str, Callable[[Finding], str | tuple[str, str]]] = {
     "too_early": _too_early,
     "constant_so_far": _constant_so_far,
     "scheduled_weight": _scheduled_weight,
+    "swings": _swings,
     "falls_early": _falls_early,
     "few_rows": _few_rows,
     "all_truncated": _all_truncated,
@@ -388,7 +395,7 @@ _FINDINGS: Mapping[str, Callable[[Finding], str | tuple[str, str]]] = {
 """Kind that is no mode → its template."""
 _MEANS = "the drawn paths of the reward"
 _BASIS: Mapping[str, str] = {
-    **dict.fromkeys(("lost_reward", "falls_early", "rising", "risen", "holding", "flat"), _MEANS),
+    **dict.fromkeys(("lost_reward", "falls_early", "swings", "rising", "risen", "holding", "flat"), _MEANS),
     **dict.fromkeys(("constant_reward", "stuck_reward"), "the reward's rows"),
     **dict.fromkeys(("mostly_solved", "at_ceiling"), "the reward's level"),
     **dict.fromkeys(("ended", "ended_flat"), "the schedule and the reward"),

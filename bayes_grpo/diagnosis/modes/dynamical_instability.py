@@ -1,13 +1,12 @@
 """Dynamical instability: a reward or evaluation reward that is lost, or one that falls while another signal blows up.
 
     lost(reward)  or  lost(evaluation) without a rise of the train reward
-    or  swings(reward)  or  fell and strained  or  exploded(loss)
+    or  fell and strained  or  exploded(loss)
 
 `SignalPath.lost`: half of the gain, or of a level that was high from the start, is gone. Strained: completions shrank
-to a tenth, the entropy has doubled, or the gradient norm is a hundred times its lowest level. Swings: the reward lost
-30% of its best and came back three times, and once within the last third of the log. A burst of gradient norm or KL
-while the reward holds is no failure. A total that falls only because the weight of one component is scheduled is not
-lost.
+to a tenth, the entropy has doubled, or the gradient norm is a hundred times its lowest level. A burst of gradient norm
+or KL while the reward holds is no failure. A total that falls only because the weight of one component is scheduled is
+not lost.
 """
 
 from __future__ import annotations
@@ -17,11 +16,8 @@ import numpy as np
 from bayes_grpo.diagnosis.mode import Calibration, Mode
 from bayes_grpo.diagnosis.strain import exploded_loss, scheduled_part, strained
 from bayes_grpo.diagnosis.view import RunView
-from bayes_grpo.diagnosis.wording import fell_text, signal_words
+from bayes_grpo.diagnosis.wording import fell_text
 from bayes_grpo.signals.thresholds import THRESHOLDS
-
-_RECENT_PART = 3
-"""A swing counts as going on where the reward came back within the last third of the log."""
 
 
 class DynamicalInstability(Mode):
@@ -38,7 +34,7 @@ class DynamicalInstability(Mode):
         lost_evaluation = evaluation_lost(view)
         if lost_evaluation is not None:
             found = found | lost_evaluation
-        found = found | swings(view) | (view.fell & strained(view))
+        found = found | (view.fell & strained(view))
         exploded = exploded_loss(view)
         return found if exploded is None else found | exploded
 
@@ -56,17 +52,7 @@ class DynamicalInstability(Mode):
         ):
             if path is not None and lost is not None and lost[:, -1].mean() >= THRESHOLDS.probable:
                 return fell_text(key, float(np.median(path.best)), float(np.median(path.now)))
-        if swings(view)[:, -1].mean() >= THRESHOLDS.probable:
-            since = view.reward.mean[view.steps >= first]
-            return f"{signal_words(view.paths.reward_key)} swings between {since.min():.2g} and {since.max():.2g}"
         return ""
-
-
-def swings(view: RunView) -> np.ndarray:
-    """Whether the reward goes up and down again and again, shape (draws, n)."""
-    count = view.reward.returns()
-    before = np.maximum(np.arange(count.shape[1]) - count.shape[1] // _RECENT_PART, 0)
-    return (count >= THRESHOLDS.swings) & (count > count[:, before])
 
 
 def reward_lost(view: RunView) -> np.ndarray:
