@@ -25,8 +25,6 @@ _LAST_ROWS = 3
 """Rows at the end of which all are NaN where a log ends in NaN."""
 _HALF_PACE = 1.0 / 6.0
 """Share of the gain that the last third of the rows brings at half the mean pace."""
-_NOTHING = 2e-3
-"""Share of the span below which a level is written as 0."""
 _NEAR_BEST = 0.9
 """Level of an evaluation reward above which it cannot share much of a rise."""
 
@@ -353,12 +351,6 @@ class Facts:
         return self.view.run.step_name(step)
 
 
-def shown_level(path: SignalPath, draws: np.ndarray) -> float:
-    """Median of a level; 0 where it is nothing beside the span."""
-    level = float(np.median(draws))
-    return 0.0 if abs(level) < _NOTHING * path.span else level
-
-
 def fall_of(name: str, path: SignalPath, holds: np.ndarray, kind: str, **more: object) -> Finding:
     """The fall of a signal, its best level given that it fell.
 
@@ -370,6 +362,6 @@ def fall_of(name: str, path: SignalPath, holds: np.ndarray, kind: str, **more: o
         more: Further fields of it.
     """
     best = path.best[holds] if holds.any() else path.best
-    numbers = {"best": shown_level(path, best), "now": shown_level(path, path.now)}
+    numbers = {"best": path.shown(best), "now": path.shown(path.now)}
     extra = more.pop("numbers", {})
     return Finding(kind=kind, signals=(name,), numbers=numbers | extra, **more)  # pyright: ignore

@@ -55,7 +55,7 @@ def progress_text(view: RunView) -> str:
     name = "evaluation reward" if view.paths.uses_eval else "train reward"
     change = path.change()
     p = float((change > path.noise).mean())
-    level = f"{float(np.median(path.now)):.3g}"
+    level = f"{path.shown(path.now):.3g}"
     return (
         f"the {name} changed by {span_text(interval(change), '.3g')} to {level}; "
         f"{percent(p)} chance that the rise exceeds one row's noise"

@@ -39,6 +39,8 @@ _USUAL = 0.9
 _SD_OF_MEDIAN = 1.4826  # of the noise, over the median of its sizes
 _OUTLIER_SHARE = 0.02
 _WINDOW_PART = 12
+_NOTHING = 2e-3
+"""Share of the span below which a level is written as 0."""
 
 Unit = Literal["share", "factor", "range"]
 """How a path is fitted: as a share, in logarithms, or in units of its range."""
@@ -152,6 +154,11 @@ class SignalPath:
     def recent(self) -> np.ndarray:
         """Draws of the path, with the last level in the place of the last block, shape (draws, n)."""
         return np.concatenate([self.draws[:, :-1], self.now[:, None]], axis=1)
+
+    def shown(self, draws: np.ndarray) -> float:
+        """Median of a level as a sentence shows it: 0 where it is nothing beside the span."""
+        level = float(np.median(draws))
+        return 0.0 if abs(level) < _NOTHING * self.span else level
 
     def at(self, steps: np.ndarray) -> np.ndarray:
         """Draws at other steps, linear between blocks and constant beyond them, shape (draws, steps)."""

@@ -43,15 +43,15 @@ class DynamicalInstability(Mode):
         if last < view.last_step:
             inside = np.flatnonzero((view.steps >= first) & (view.steps <= last))
             lowest = inside[int(view.reward.mean[inside].argmin())]
-            best = float(np.median(view.reward.best_so_far[:, lowest]))
-            low = float(view.reward.mean[lowest])
+            best = view.reward.shown(view.reward.best_so_far[:, lowest])
+            low = view.reward.shown(view.reward.draws[:, lowest])
             return fell_text(view.paths.reward_key, best, low) if low < best else ""
         for path, key, lost in (
             (view.reward, view.paths.reward_key, reward_lost(view)),
             (view.held_out, "eval_reward", evaluation_lost(view)),
         ):
             if path is not None and lost is not None and lost[:, -1].mean() >= THRESHOLDS.probable:
-                return fell_text(key, float(np.median(path.best)), float(np.median(path.now)))
+                return fell_text(key, path.shown(path.best), path.shown(path.now))
         return ""
 
 

@@ -32,7 +32,7 @@ class LengthCollapse(Mode):
             return ""
         start = float(np.median(length.start))
         end = float(np.median(length.at(np.array([last]))))
-        return f"the completion length fell from {start:.3g} to {end:.3g} tokens"
+        return f"the completion length went from {start:.3g} to {end:.3g} tokens"
 
 
 MODE = LengthCollapse()
