@@ -68,3 +68,27 @@ def test_no_limit_is_seen_where_none_binds_or_it_is_counted(longest, more):
     run = bg.read_log(lengths(longest, **more))
     assert_read(run, without=["length limit"])
     assert ("completions_clipped_ratio" in run.signals) == ("response_length/clip_ratio" in more)
+
+
+TRL_ROWS = [TRL, TRL.replace("0.25", "0.5"), TRL.replace("0.25", "0.75")]
+
+
+@pytest.mark.parametrize(
+    "after", ["", "\n```\nIs this right, or not?\n", "\n  3%|▎   | 3/90 [00:32<26:08, 32.02s/it]\n"]
+)
+def test_a_last_row_that_is_cut_after_its_reward_is_kept(write, after):
+    run = bg.read_log(write("a.log", "\n".join(TRL_ROWS)[: -len(", 'epoch': 0.01}")] + after))
+    assert_read(run, reward=[0.25, 0.5, 0.75], signals={"grad_norm": 0.5})
+    assert np.isfinite(run.values("kl")).tolist() == [True, True, False]  # the cut may have shortened its number
+
+
+def test_a_row_that_another_one_interrupts_is_kept_as_far_as_it_goes(write):
+    run = bg.read_log(write("a.log", "\n".join([TRL_ROWS[0], TRL_ROWS[1][:-20], TRL_ROWS[2]])))
+    assert_read(run, reward=[0.25, 0.5, 0.75])
+
+
+@pytest.mark.parametrize(
+    "end", ["{'loss': 0.0, 'grad_norm': 0.5, 'rewards/format/mean': 0.75, 'rew", "{'loss': 0.0, 'reward': 0."]
+)
+def test_a_row_that_is_cut_before_its_reward_is_no_row(write, end):
+    assert_read(bg.read_log(write("a.log", "\n".join([*TRL_ROWS[:2], end]))), reward=[0.25, 0.5])

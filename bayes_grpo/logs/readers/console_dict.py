@@ -204,6 +204,8 @@ def _dicts(log: str) -> Iterator[_Found]:
         at, indent = 0, len(piece) - len(piece.lstrip()) if shown else 0
         while True:
             if not text or (at == 0 and _OPEN.match(piece, indent)):
+                if text and counting is not None and _names_total(row := parse_dict(before_cut(text))):
+                    yield found(_dict_counted(before, row))  # it was cut off
                 if (start := _OPEN.search(piece, at)) is None:
                     text = ""
                     if at == 0 and piece.count(":") > 1 and _NO_BRACES.match(piece):
@@ -227,9 +229,15 @@ def _dicts(log: str) -> Iterator[_Found]:
                 yield found(_dict_counted(before, row))
                 counting = None if CLOSING[0] in row else frozenset(bars) if counting is None else counting
             at, text = end, ""
-    if counting is None and (row := parse_dict(before_cut(text))):  # one pasted line, cut off at its end
+    row = parse_dict(before_cut(text))  # the last pasted line may be cut off
+    if row and (counting is None or _names_total(row)):
         yield found(_dict_counted(before, row))
     yield _Found({}, _NO_BARS, passed)
+
+
+def _names_total(row: Mapping[str, Any]) -> bool:
+    """Whether a row has the mean of a reward that is not one of several functions'."""
+    return names_reward(key for key in row if "rewards/" not in key and "std" not in key)
 
 
 def _dict_counted(before: str, row: dict[str, Any]) -> dict[str, Any]:

@@ -52,9 +52,16 @@ def parse_line(text: str) -> Any:
         return None
 
 
+_TEXT = r"(?:'(?:[^'\\]|\\.)*+'|\"(?:[^\"\\]|\\.)*+\")"
+_VALUE = rf"(?:{_TEXT}|[^\s,'\"{{}}\[\]]{{1,64}})"
+_WHOLE_PAIRS = re.compile(rf"\s{{0,40}}\{{(?:\s{{0,400}}{_TEXT}\s{{0,4}}:\s{{0,4}}{_VALUE}\s{{0,4}},)++")
+"""An object up to the comma behind its last pair of a key and a number or text."""
+
+
 def before_cut(text: str) -> str:
     """An object that is cut off, closed after its last whole pair; the number that the cut may have shortened goes."""
-    return f"{text[: max(text.rfind(','), 0)]}}}"
+    whole = _WHOLE_PAIRS.match(text)
+    return f"{whole[0][:-1]}}}" if whole else ""
 
 
 _CONFIG_NAMES = (
