@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -26,7 +29,7 @@ from bayes_grpo.cli.options import (
     option,
     progress_bar,
 )
-from bayes_grpo.common.executor import dask_executor
+from bayes_grpo.common.errors import MissingExtraError, SettingError
 
 
 @command("batch runs", "batch runs --do fit,forecast --out batch.csv --jobs 2")
@@ -69,3 +72,28 @@ def batch(
     output.show(result)
     if result.errors == len(result.frame):
         raise typer.Exit(EXIT_INPUT)  # of some logs errors are data; of all, the call has failed
+
+
+@contextmanager
+def dask_executor(address: str | None) -> Iterator[Executor | None]:
+    """An executor on a running Dask cluster, whose workers need the same packages and files; None without an address.
+
+    Raises:
+        MissingExtraError: Dask is not installed.
+        SettingError: No scheduler answers at the address.
+    """
+    if address is None:
+        yield None
+        return
+    try:
+        from distributed import Client  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        raise MissingExtraError(
+            "dask: work on a cluster needs distributed, which is not installed; install bayes-grpo[dask]"
+        ) from None
+    try:
+        client = Client(address, timeout=5.0, set_as_default=False)
+    except (OSError, ValueError, TypeError) as error:
+        raise SettingError(f"dask: expected a scheduler at {address!r}, none answers ({error}); start one") from None
+    with client as cluster:
+        yield cluster.get_executor(pure=False)

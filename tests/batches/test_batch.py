@@ -23,6 +23,7 @@ from bayes_grpo.batches import table as table_module
 from bayes_grpo.batches.batch import batch, survey
 from bayes_grpo.batches.table import journal_of
 from bayes_grpo.batches.unit import fingerprint
+from bayes_grpo.cli.batch import dask_executor
 from bayes_grpo.common.errors import MissingExtraError, OutputError, SettingError
 from bayes_grpo.diagnosis import diagnose
 from bayes_grpo.forecasting.expected import horizon_of
@@ -148,6 +149,12 @@ def test_any_executor_and_a_cluster_give_what_is_given_here(write_logs, monkeypa
         done = call("batch", folder, "--dask", "tcp://host:8786", "--json")
     assert addresses == ["tcp://host:8786"]
     assert [row["failing"] for row in json.loads(done.out)["table"]] == here.frame["failing"].tolist()
+
+
+def test_without_dask_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(MissingExtraError, match=r"bayes-grpo\[dask\]"), dask_executor("tcp://127.0.0.1:1"):
+        pass
 
 
 @pytest.mark.thorough

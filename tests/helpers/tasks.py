@@ -37,22 +37,13 @@ def awkward(x: int) -> Any:
     return (lambda: 0) if x == 2 else x
 
 
-def leave_a_mark(folder: Path, name: str) -> int:
-    """Counts how often a task was begun; the marks of one name."""
+def leave_a_mark(folder: Path, name: str) -> None:
+    """A file for each time that a task is begun."""
     (folder / f"{name}.{time.monotonic_ns()}").touch()
-    return len(list(folder.glob(f"{name}.*")))
 
 
-def killed_once(argument: tuple[Path, int]) -> int:
-    """Task 2 is killed the first time."""
-    folder, x = argument
-    if leave_a_mark(folder, str(x)) == 1 and x == 2:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return x
-
-
-def killed_always(argument: tuple[Path, int]) -> int:
-    """Task 2 is killed whenever it begins."""
+def killed(argument: tuple[Path, int]) -> int:
+    """Task 2 is killed when it begins."""
     folder, x = argument
     leave_a_mark(folder, str(x))
     if x == 2:
