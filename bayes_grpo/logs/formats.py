@@ -134,6 +134,10 @@ class Evidence(NamedTuple):
     rows: int = 0
 
 
+NO_REWARDS = Evidence(-1)
+"""Of rows of a known trainer without a reward, whose refusal says what they hold."""
+
+
 @dataclass(frozen=True)
 class Parsed:
     """Rows as logged, before anything is decided about them.
@@ -236,7 +240,7 @@ class Reader:
         read: Rows of the file, or of the run in it that is called so; raises `LogReadError` where it is broken.
         runs: The runs in a file or in its beginning, in the order in which they began, where it may hold several.
         takes_run: Whether it takes one of several runs by its name itself.
-        other_tables: What it saw in a file that holds no log, in words, for the refusal.
+        other_tables: What it saw in a file that holds no series of rewards, in words, for the refusal.
     """
 
     name: str
@@ -311,9 +315,9 @@ def pick_reader(source: Source, name: str | None = None) -> Reader:
             raise LogReadError(f"expected a format among {', '.join(known)}, found {clean(name)!r}; correct --format")
         return known[name]
     evidence = _evidence(source, known.values())
-    if not evidence and len(source.text) > HEAD:  # a training may come after other output
+    if all(x <= NO_REWARDS for x in evidence.values()) and len(source.text) > HEAD:
         ending = Source(source.path, source.text[-HEAD:].partition("\n")[2].encode())
-        evidence = _evidence(ending, known.values())
+        evidence |= _evidence(ending, known.values())  # a training may come after other output
     if not evidence and source.is_store:
         raise LogReadError(
             "expected a database of Trackio or MLflow, found an SQLite database with other tables or a damaged one; "
@@ -324,12 +328,14 @@ def pick_reader(source: Source, name: str | None = None) -> Reader:
         ended = _EXCEPTION.findall(source.text[-HEAD:]) if "Traceback (most" in source.text else []
         error = f"the program ended with {clean(ended[-1], 120)!r}; " if ended else ""
         tables = [text for x in known.values() if x.other_tables is not None for text in x.other_tables(source)]
-        without = f"; no rewards in {listed(tables, 3)}" if tables else ""
+        without = f"; found {listed(tables, 3)}" if tables else ""
         raise LogReadError(
             f"expected the log of a known trainer, found no rewards, or a format that no reader knows; seen: "
             f"{listed([repr(clean(line, 60)) for line in seen], limit=3)}{without}; {error}convert it to CSV with the "
             f"columns step,reward, or force a format with --format ({', '.join(known)})"
         )
-    if known["console_dict"] in evidence:  # a trainer's dictionaries beat the lines of a callback
+    if (
+        evidence.get(known["console_dict"], NO_REWARDS) > NO_REWARDS
+    ):  # a trainer's dictionaries beat the lines of a callback
         evidence.pop(known["console_pairs"], None)
     return max(evidence, key=lambda x: evidence[x])

@@ -60,7 +60,7 @@ def map_columns(table: Table, choices: Choices, hint: Trainer | None = None) -> 
     elif "eval_reward" in columns.keys:
         columns.notes.append("no train reward in the log; only the evaluation reward is there")
     else:
-        raise LogReadError(no_reward(columns))
+        raise LogReadError(no_reward(columns, signals))
     columns.train = {"reward": reward, **signals}
     _share_rollouts(columns)
     components = components_of(index, found or ())

@@ -345,18 +345,35 @@ def _only_one(index: KeyIndex, candidates: list[str], notes: list[str]) -> str:
     return candidates[0]
 
 
-def no_reward(columns: Columns) -> str:
-    """What to say of a log without a reward."""
-    index, table = columns.index, columns.index.table
+_KEYS_SHOWN, _SIGNALS_SHOWN = 4, 8
+
+
+def no_reward(columns: Columns, signals: Mapping[str, np.ndarray]) -> str:
+    """What to say of a log without a reward: what it holds instead, and where the reward would be.
+
+    ``signals`` are the canonical signals that were found, shape (n,) each.
+    """
+    index, table, trainer = columns.index, columns.index.table, columns.trainer
     if not table.n:
         return "expected rows of metrics, found none; pass the file that the trainer logs to"
+    rows = counted(table.n, "row")
     empty = [k for k in table.keys if _REWARD_LIKE.search(normal(k)) and not table.has_numbers(k)]
     found = f"{listed(empty)} without a finite number in {table.n} rows" if empty else listed(index.keys)
+    if trainer is not GENERIC and signals and not empty:
+        last = ((name, values[np.isfinite(values)][-1:]) for name, values in signals.items())
+        shown = [f"{name.replace('_', ' ')} {value[0]:.4g}" for name, value in last if len(value)]
+        where = " on the rows of its rollouts" if trainer.rollouts else ""
+        return (
+            f"expected a train reward, found {listed(index.keys, _KEYS_SHOWN)} in {rows} of {trainer.name} and none "
+            f"that reads like one; the last shows {listed(shown, _SIGNALS_SHOWN)}; {trainer.name} logs its reward as "
+            f"{listed(trainer.keys['reward'], 2)}{where}: pass that part of the log too, or name its key with "
+            f"--column reward=KEY"
+        )
     unused = unused_keys(columns, columns.keys)
     free = [k for k in index.keys if unused.get(k) == NO_SIGNAL and not _NO_REWARD.search(normal(k))]
     if not free:
         return (
-            f"expected a train reward, found {found} in {counted(table.n, 'row')} and none that reads like one; pass "
+            f"expected a train reward, found {found} in {rows} and none that reads like one; pass "
             f"the log with the rewards, or name its key with --column reward=KEY"
         )
     return (

@@ -20,9 +20,8 @@ GENERIC = trainer_row(
         reward: reward train_reward ~reward ~train_reward average_reward ~rewards reward_trace score/mean mean_score;
         heldout: ^reward eval_reward_mean eval_mean_reward eval/reward_mean eval/mean_reward eval/reward/mean ^accuracy
         ^acc ^win_rate ^solved ^pass_rate ^~reward val-core/**/mean@* val/**/mean@* ^pass_at_1 ^pass@1 ^solve_rate
-        ^success_rate ^score
-        ^correct eval/**/reward eval/**/reward/mean eval/**/mean_reward eval/**/accuracy val/**/reward
-        val/**/accuracy test/**/reward eval/**/pass_at_1 eval/**/pass@1;
+        ^success_rate ^score ^correct ^total_rewards_mean eval/**/reward eval/**/reward/mean eval/**/mean_reward
+        eval/**/accuracy val/**/reward val/**/accuracy test/**/reward eval/**/pass_at_1 eval/**/pass@1;
         reward_std: reward_std reward/std std_reward reward_stdev rewards/std group_reward_std rollout_reward_std;
         frac_reward_zero_std: frac_reward_zero_std zvf zero_variance_frac zero_std_frac zero_std_ratio frac_zero_std
         flat_group_fraction zero_std_group_ratio zero_advantage_fraction degenerate_frac;

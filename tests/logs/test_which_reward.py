@@ -81,7 +81,7 @@ def test_the_training_with_ten_times_the_rows_is_meant(write):
 def test_a_refusal_describes_the_tables_that_it_saw(write):
     table = markdown("Run", [0.5, 0.4], "Validation Loss")
     saw = r"a table of Step, Training Loss, Validation Loss \(2 rows\)"
-    with pytest.raises(LogReadError, match=f"no rewards in {saw}"):
+    with pytest.raises(LogReadError, match=f"found {saw} without rewards"):
         read_log(write("notes.md", table))
     cell = "<table><tr><th>Step</th><th>Training Loss</th></tr><tr><td>1</td><td>0.5</td></tr></table>"
     outputs = [{"output_type": "display_data", "data": {"text/html": cell}}]
@@ -89,6 +89,52 @@ def test_a_refusal_describes_the_tables_that_it_saw(write):
     notebook = json.dumps({"nbformat": 4, "metadata": {}, "cells": cells})
     with pytest.raises(LogReadError, match=r"but a table of Step, Training Loss \(1 row\) without rewards"):
         read_log(write("run.ipynb", notebook))
+
+
+SLIME = {"rollout/response_len/mean": 2773.7, "rollout/zero_std/count_0": 12, "rollout/truncated_ratio": 0.465}
+
+
+def test_rows_of_a_trainer_without_a_reward_say_what_they_show_and_where_it_is(write):
+    holds = r"1 row of slime .*completion length 2774, completions clipped ratio 0.465, filtered groups 12; slime"
+    where = "logs its reward as rollout/raw_reward on the rows of its rollouts: pass that part of the log too"
+    with pytest.raises(LogReadError, match=f"{holds} {where}"):
+        read_log(write("run.log", f"(RolloutManager pid=1) rollout.py:1193 - perf 0: {SLIME}\n"))
+    late = "\n".join([*[f"perf {i}: {SLIME}" for i in range(400)], *[f"{{'reward': 0.{i}}}" for i in range(1, 9)]])
+    assert len(read_log(write("late.log", late)).reward) >= 8
+    with pytest.raises(LogReadError, match="no reader knows"):
+        read_log(write("other.log", "the config {'epoch': 3, 'lr': 0.1} was fine\n"))
+
+
+def test_a_summary_over_a_training_is_refused_as_one(write):
+    summary = "- critic/score/mean: mean=0.5 min=0.1 max=0.8\n- response_length/mean: mean=238.3 min=196 max=288\n"
+    with pytest.raises(
+        LogReadError, match=r"a summary of 2 metrics over a training \(critic/score/mean\), not its rows"
+    ):
+        read_log(write("notes.md", summary))
+
+
+def test_keys_of_a_trainer_one_a_line_are_a_row(write):
+    lines = (
+        "Nothing is learned:\n\n```text\ncritic/score/mean: 0.0\ncritic/rewards/mean: 0.0\nactor/grad_norm: 0.5\n```\n"
+    )
+    assert_read(read_log(write("notes.md", lines)), reward=[0.0], signals={"grad_norm": 0.5})
+    with pytest.raises(LogReadError, match="no reader knows"):
+        read_log(write("config.yaml", "reward: 1.0\nscore: 0.5\nlr: 1e-6\n"))
+
+
+def test_an_evaluation_alone_is_read(write):
+    line = "Iter 1: Val loss -0.001, Val total_rewards_mean 0.25, Val total_rewards_std 0.007, Val kl 0.0, Val took"
+    assert_read(read_log(write("run.log", f"Output\n{line}\n")), evals={1: 0.25})
+
+
+def test_percentages_where_no_reward_is_are_evaluations(write):
+    head = "| Step | Reward | KL | tomi | hi_tom | plans |\n|---|---|---|---|---|---|\n"
+    rows = (
+        "| 0 | — | — | 40% | 25% | — |\n| 20 | 0.6 | 0.002 | 43% | 30% | 62% |\n| 40 | 0.8 | 0.01 | 52% | 34% | 70% |\n"
+    )
+    run = read_log(write("notes.md", head + rows))
+    assert_read(run, reward=[0.6, 0.8], step=[20, 40], evals={0: 0.325, 20: 0.365, 40: 0.43})
+    assert "plans" in run.unused
 
 
 def test_a_standard_deviation_is_no_part_and_a_normalized_total_is_named():

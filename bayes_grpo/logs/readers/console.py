@@ -11,8 +11,9 @@ from sys import intern
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import ANSI, clean, counted
 from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source
-from bayes_grpo.logs.keyindex import in_english, of_evaluation
+from bayes_grpo.logs.keyindex import in_english, normal, of_evaluation
 from bayes_grpo.logs.table import Table, to_float
+from bayes_grpo.logs.trainers import TRAINERS
 
 _BAR = re.compile(r"(\d{1,9})/(\d{1,9}) \[([^\]\n]{0,80})\]?")
 _BAR_TEXT = re.compile(r"[^|}\n]{0,80}?\d{1,3}%\|[^|\n]{0,400}+\|\s{0,4}\d{1,9}/\d{1,9} \[[^\]\n]{0,80}\]?")
@@ -138,6 +139,7 @@ def _kind(
     mark: int = 1,
     share: float = 0,
     sniff: Callable[[Source], Evidence | None] | None = None,
+    other_tables: Callable[[Source], list[str]] | None = None,
 ) -> Reader:
     """A reader of lines: at least three rows with a reward tell, rows without one count against it by ``share``."""
 
@@ -157,7 +159,7 @@ def _kind(
         total = usual(planned or [n for _, n in found]) or planned_in(source.text)
         return Parsed(table, total_steps=total, notes=notes(source.text))
 
-    return Reader(name, sniff or by_rows, read)
+    return Reader(name, sniff or by_rows, read, other_tables=other_tables)
 
 
 def _pair_rows(text: str) -> Rows:
@@ -257,21 +259,48 @@ def _block_pairs(text: str) -> list[re.Match[str]]:
     return [pair for part in parts if (pair := _BLOCK_PAIR.fullmatch(part)) is not None]
 
 
+_REWARD_KEYS = frozenset(k for t in TRAINERS for k in t.keys["reward"] if "/" in k and "*" not in k)
+"""Keys that are a trainer's reward wherever they stand."""
+
+
 def _block_rows(text: str) -> Rows:
-    """A row for every heading with a step, of the numbers that the lines below name once."""
+    """A row for every heading with a step, of the numbers that the lines below name once.
+
+    Without a heading a trainer's keys, one a line, are one row.
+    """
     blocks: list[tuple[re.Match[str], list[tuple[str, str]]]] = []
+    alone: list[tuple[str, str]] = []
     for line, _ in lines_of(text):
         if len(line) > _MAX_LINE_OF_BLOCK:
             continue
         if (heading := _HEADING.fullmatch(line)) is not None:
             blocks.append((heading, []))
-        elif blocks:
-            blocks[-1][1].extend((pair[1], pair[2]) for pair in _block_pairs(line))
+        elif blocks or len(text) <= _SHORT:
+            (blocks[-1][1] if blocks else alone).extend((pair[1], pair[2]) for pair in _block_pairs(line))
+    if not blocks and any(normal(name) in _REWARD_KEYS for name, _ in alone):
+        yield {name: to_float(value) for name, value in alone}, None
     for heading, pairs in blocks:
         names = Counter(name for name, _ in pairs)
         row = {name: to_float(value) for name, value in pairs if names[name] == 1}
         if row:
             yield {**row, "step": float(heading[1])}, float(heading[2]) if heading[2] else None
+
+
+_SUMMARY = re.compile(
+    r"^[^\w\n]{0,9}([\w/@.-]{1,80})\s{0,4}[:=]\s{0,4}(?=[^\n]{0,200}\bmean\s?[=:])(?=[^\n]{0,200}\bmax\s?[=:])", re.M
+)
+"""A line with the statistics of a metric over a training, "critic/score/mean: mean=0.5 min=0.1 max=0.8"."""
+
+
+def _summaries(source: Source) -> list[str]:
+    """A summary of metrics over a training, in words; nothing where a text holds none."""
+    found = _SUMMARY.findall(source.head)
+    rewards = [name for name in found if names_reward((name,))]
+    return (
+        [f"a summary of {counted(len(found), 'metric')} over a training ({rewards[0]}), not its rows"]
+        if rewards
+        else []
+    )
 
 
 _VERL_STEP = re.compile(r"(?<![\w/.])step:(\d{1,12})\s{1,8}- (?=\S)")
@@ -327,6 +356,6 @@ _BLOCKS = "headings such as 'Step 3/100' over lines such as 'reward: 0.24'"
 READERS = (
     _kind("console_pairs", _pair_rows, _PAIR_LINES, lambda text: too_long(text, _MAX_LINE_OF_PAIRS), mark=2),
     _kind("progress_bar", _bar_rows, _BARS, lambda text: ("read from a progress bar, which rounds",)),
-    _kind("step_blocks", _block_rows, _BLOCKS, lambda text: (), share=_SHARE),
+    _kind("step_blocks", _block_rows, _BLOCKS, lambda text: (), share=_SHARE, other_tables=_summaries),
     _kind("verl_console", _verl_rows, _VERL_LINES, too_long, sniff=_sniff_verl_console),
 )

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayes_grpo.logs.assembling import CLOSING, starts_of
-from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source, parsed_rows
-from bayes_grpo.logs.keyindex import marked_evaluation
+from bayes_grpo.logs.formats import NO_REWARDS, Evidence, Parsed, Reader, Source, parsed_rows
+from bayes_grpo.logs.keyindex import KeyIndex, marked_evaluation
 from bayes_grpo.logs.readers.console import (
     JSON_START,
     lines_of,
@@ -26,7 +26,8 @@ from bayes_grpo.logs.readers.console import (
     usual,
 )
 from bayes_grpo.logs.readers.json_text import before_cut, parse_line
-from bayes_grpo.logs.table import to_float
+from bayes_grpo.logs.table import Table, to_float
+from bayes_grpo.logs.trainers import GENERIC, identify
 
 _OPEN = re.compile(r"\{\s*['\"]|\A\s{0,40}\{\s{0,8}\Z")
 """The start of a dict: a brace and a key, or a line with nothing but the brace."""
@@ -47,6 +48,8 @@ _STEP_KEY = re.compile(r"\A(?!.*(?:time|timing|second|cost|per_step)).*step")
 _PANEL = ("│", "┃", "║")
 """How a line of a panel begins, in which a trainer shows prompts and completions, whatever these hold."""
 _MAX_LENGTH = 20_000
+_LOOKED_AT = 100
+"""Rows whose keys say which trainer wrote them."""
 _MAX_DEPTH = 8
 _MAX_COUNT = 64
 _MAX_BARS = 32
@@ -64,11 +67,14 @@ class _Found(NamedTuple):
 
 
 def _sniff_console_dict(source: Source) -> Evidence | None:
-    """Recognizes dicts with a reward inside lines of text."""
+    """Recognizes dicts with a reward inside lines of text; others of a known trainer, where nothing else fits."""
     if JSON_START.match(source.head):
         return None
-    rows = sum(names_reward(found.row) for found in _dicts(source.head))
-    return Evidence(2, rows) if rows else None
+    *found, _ = _dicts(source.head)
+    if rows := sum(names_reward(x.row) for x in found):
+        return Evidence(2, rows)
+    others = KeyIndex(Table.from_rows(x.row for x in found[:_LOOKED_AT]))
+    return NO_REWARDS if found and identify(others) is not GENERIC else None
 
 
 def _read_console_dict(source: Source, wanted: str | None) -> Parsed:

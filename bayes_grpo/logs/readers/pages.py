@@ -162,8 +162,21 @@ def _metrics(rows: Iterable[list[str]]) -> list[Parsed]:
     for i, name in enumerate(names):
         if name and name not in columns:
             columns[name] = [row[i] for row in kept]
+    columns = _with_evaluations(columns)
     columns.setdefault("kind", [row[step].partition(" (")[2].rstrip(")") for row in kept])  # as in "20 (val)"
     return [Parsed(parted(columns))] if len(kept) >= _LEAST else []
+
+
+def _with_evaluations(columns: Mapping[str, list[str]]) -> dict[str, list[str]]:
+    """Columns, of which those of percentages that rows without a train reward have too are named as evaluations."""
+    reward = next(name for name in columns if names_reward((name,)))
+    unrewarded = [i for i, cell in enumerate(columns[reward]) if math.isnan(to_float(cell))]
+
+    def scores(cells: Sequence[str]) -> bool:
+        written = [cell for cell in cells if math.isfinite(to_float(cell))]
+        return any("%" in cells[i] for i in unrewarded) and all("%" in cell for cell in written)
+
+    return {f"eval/{name}/accuracy" if scores(cells) else name: cells for name, cells in columns.items()}
 
 
 _SUFFIXES = (".md", ".markdown", ".html", ".htm", ".mdx", ".qmd")
@@ -207,7 +220,7 @@ def _main_of(found: Mapping[str, Parsed]) -> Parsed | None:
 def _tables_without_rewards(text: str) -> list[str]:
     """Columns and rows of the tables by step in a page or a text that have no column of rewards, in words."""
     found = [(names, n) for names, n in _plain_tables(text) if any(normal(name) in _STEPS for name in names)]
-    return [f"a table of {listed(names, 6)} ({counted(n, 'row')})" for names, n in found[:_SHOWN]]
+    return [f"a table of {listed(names, 6)} ({counted(n, 'row')}) without rewards" for names, n in found[:_SHOWN]]
 
 
 def _plain_tables(text: str) -> Iterator[tuple[list[str], int]]:
@@ -269,7 +282,7 @@ def _read_notebook(source: Source, wanted: str | None) -> Parsed:
         found = {cell.name: x for cell in cells if (x := _of_text(cell, source.path)) is not None}
     if not found:
         without = [x for cell in cells for x in _tables_without_rewards(cell.html or cell.plain)]
-        saw = f", but {listed(without, 3)} without rewards" if without else ""
+        saw = f", but {listed(without, 3)}" if without else ""
         raise LogReadError(
             f"expected a progress table or printed metrics in the outputs of the notebook, found none in "
             f"{len(cells)} cells with an output{saw}; run it and save it with its outputs, or pass trainer_state.json"
