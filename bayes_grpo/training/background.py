@@ -256,11 +256,12 @@ def serve(folder: str, parent: int) -> None:
             time.sleep(_GRACE)
         end()
 
+    # Opened before anything may remove the folder: a file made while it is emptied would keep it.
+    come, answers = (FileIO(Path(folder, name), "a+") for name in _FILES)
+    come.seek(0)
     for wait in (end_with_input, end_with_parent):
         threading.Thread(target=wait, daemon=True).start()
     warnings.simplefilter("ignore")
-    come, answers = (FileIO(Path(folder, name), "a+") for name in _FILES)
-    come.seek(0)
     rest, rows, begun = bytearray(), [], -float("inf")
     setup, *messages = _received(come, rest)
     memory: Memory | None = setup.memory

@@ -31,7 +31,8 @@ def hierarchy(rows):
     noises = {p.name: numpyro.sample(p.name, dist.LogNormal(jnp.log(0.03), 1.0)) for p in NOISES}
     damping = numpyro.sample("damping", dist.LogNormal(-1.0, 1.0))
     with numpyro.plate("logs", len(rows.y)):
-        stiffness = numpyro.sample("stiffness", dist.LogNormal(centre, spread))
+        offset = numpyro.sample("offset", dist.Normal())
+        stiffness = numpyro.deterministic("stiffness", jnp.exp(centre + spread * offset))
         levels = {"fixed_point": (0.5, 0.5), "initial_reward": (0.2, 0.5)}
         values = {"stiffness": stiffness, "damping": damping, **noises, **levels}
         numpyro.sample("y", NAMED.distribution(values, rows), obs=rows.y)
