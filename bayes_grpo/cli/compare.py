@@ -9,6 +9,7 @@ from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
     COMPUTING,
     AllRows,
+    Around,
     LogFile,
     OutputWithPlot,
     Reading,
@@ -16,6 +17,7 @@ from bayes_grpo.cli.options import (
     Seed,
     Signal,
     UpToStep,
+    end_unless_converged,
     names_in,
     option,
     progress_bar,
@@ -49,4 +51,5 @@ def compare(
         )
         progress("writing", 1.0)
         output.save(lambda: bg.plot_comparison(found))
-    output.show(found, run=run, converged=not found.not_converged)
+    output.show(found, Around(run=run))
+    end_unless_converged(not found.not_converged)

@@ -14,12 +14,14 @@ from bayes_grpo.cli.options import (
     OUTPUT,
     REGIME,
     AllRows,
+    Around,
     LogFile,
     OutputWithPlot,
     Reading,
     Seed,
     Signal,
     UpToStep,
+    end_unless_converged,
     progress_bar,
 )
 from bayes_grpo.common.errors import PriorError, SettingError
@@ -89,8 +91,10 @@ def fit(
         if out is not None:
             bg.save_fit(result, out)
         output.save(lambda: bg.plot_fit(result, bg.view(summary).answer))
-    parts, converged = {"Check": found.check}, summary.convergence.passed
-    output.show(summary, parts=parts, run=run, diagnosis=found.diagnosis.value, converged=converged)
+    diagnosis = found.diagnosis.value
+    status = None if diagnosis is None else diagnosis.status
+    output.show(summary, Around(run=run, diagnosis=diagnosis, status=status, parts={"Check": found.check}))
+    end_unless_converged(summary.convergence.passed)
 
 
 def _priors(texts: list[str]) -> dict[str, Any]:

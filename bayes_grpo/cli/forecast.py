@@ -13,6 +13,7 @@ from bayes_grpo.cli import checks
 from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
     COMPUTING,
+    Around,
     HorizonStep,
     LogFile,
     OutputWithPlot,
@@ -24,6 +25,7 @@ from bayes_grpo.cli.options import (
     Signal,
     StoppingFlags,
     UpToStep,
+    end_unless_converged,
     names_in,
     option,
     progress_bar,
@@ -111,14 +113,9 @@ def forecast(
         stop = None if decision is None else decision.recommended
         events = {} if stop is None else {"recommended stop": stop}
         output.save(lambda: bg.plot_forecast(ahead.forecast, bg.view(summary).answer, reach=reach or (), events=events))
-    output.show(
-        summary,
-        then={"decision": decision},
-        run=run,
-        diagnosis=found.diagnosis.value,
-        status=found.status,
-        converged=not ahead.forecast.not_converged,
-    )
+    around = Around(run=run, diagnosis=found.diagnosis.value, status=found.status or status)
+    output.show(summary, around, then={"decision": decision})
+    end_unless_converged(not ahead.forecast.not_converged)
 
 
 def _backtest(logs: list[Path], reading: Reading, up_to_step: float | None, options: dict[str, Any]) -> Backtest:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from bayes_grpo import Diagnosis, Run, StoppingCosts
+    from bayes_grpo.analysis.result import Part
+    from bayes_grpo.common.document import Document
     from bayes_grpo.diagnosis.status import Status
     from bayes_grpo.references.gather import NearbyRuns
 
@@ -163,6 +165,41 @@ LogNames = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
+class Around:
+    """What is shown around a result, of the same analysis.
+
+    Attributes:
+        run: Its run, whose reward is drawn on a terminal.
+        diagnosis: Its diagnosis, whose events are marked in the drawing.
+        status: How the run stands: a failure comes first, and otherwise its action is what to do.
+        parts: Further parts by title: under the details, and in the JSON.
+    """
+
+    run: Run | None = None
+    diagnosis: Diagnosis | None = None
+    status: Status | None = None
+    parts: Mapping[str, Part[Any]] = field(default_factory=dict)
+
+    def keys(self) -> dict[str, Any]:
+        """Its parts as keys of a JSON object; of one that was not computed the reason."""
+        return {k.lower(): {"reason": p.reason} if p.value is None else p.value for k, p in self.parts.items()}
+
+    def document(self, result: Any) -> Document:
+        """A result as a document, with what is around it."""
+        from bayes_grpo.analysis.conditional import given_status
+        from bayes_grpo.views.view import with_part
+
+        document = bg.view(result)
+        if (run := self.run) is not None:
+            step, reward = (run.step, run.reward) if run.has_reward else (run.eval_step, run.eval_reward)
+            marked = None if self.diagnosis is None else bg.view(self.diagnosis).series
+            document = document.with_series(step.tolist(), reward.tolist(), {} if marked is None else marked.events)
+        for title, part in self.parts.items():
+            document = with_part(document, title, part)
+        return document if self.status is None else given_status(document, self.status)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Output:
     """How a result is printed."""
 
@@ -173,53 +210,37 @@ class Output:
     def show(
         self,
         result: Any,
+        around: Around | None = None,
         *,
         more: Mapping[str, Any] = {},
-        parts: Mapping[str, Any] = {},
         then: Mapping[str, Any] = {},
-        run: Run | None = None,
-        diagnosis: Diagnosis | None = None,
-        status: Status | None = None,
-        note: str = "",
-        converged: bool = True,
     ) -> None:
-        """Prints a result, and ends the command with its exit code where a sampler did not converge.
+        """Prints a result.
 
         Args:
             result: The result.
+            around: What is shown around it.
             more: Further keys of its JSON.
-            parts: Further parts of the same analysis by title: under the details, and in the JSON.
             then: Results that are printed after it, by their keys in its JSON; None for one that there is not.
-            run: Its run, whose reward is drawn on a terminal.
-            diagnosis: Its diagnosis: a failure comes first, and otherwise its action is what to do.
-            status: How the run stands given all that was found; that of the diagnosis alone where None.
-            note: A line for ``--details``.
-            converged: Whether the sampler converged.
         """
+        around = around or Around()
         if self.json_:
-            further = {k.lower(): {"reason": p.reason} if p.value is None else p.value for k, p in parts.items()}
-            print_json(result.to_dict() | dict(more) | dict(then) | further, headline_of(result))
-        else:
-            from bayes_grpo.analysis.conditional import given_status
-            from bayes_grpo.views.view import with_part
+            print_json(result.to_dict() | dict(more) | dict(then) | around.keys(), headline_of(result))
+            return
+        self._print(around.document(result))
+        for further in then.values():
+            if further is not None:
+                console().print()
+                self._print(bg.view(further))
 
-            first = bg.view(result)
-            if run is not None:
-                step, reward = (run.step, run.reward) if run.has_reward else (run.eval_step, run.eval_reward)
-                marked = None if diagnosis is None else bg.view(diagnosis).series
-                first = first.with_series(step.tolist(), reward.tolist(), {} if marked is None else marked.events)
-            for title, part in parts.items():
-                first = with_part(first, title, part)
-            if note:
-                first = first.with_note(note)
-            if diagnosis is not None:
-                first = given_status(first, status or diagnosis.status)
-            for i, document in enumerate((first, *(bg.view(x) for x in then.values() if x is not None))):
-                if i:
-                    console().print()
-                bg.print_document(document, console(), details=self.details, short=self.short)
-        if not converged:
-            raise typer.Exit(EXIT_NOT_CONVERGED)
+    def _print(self, document: Document) -> None:
+        bg.print_document(document, console(), details=self.details, short=self.short)
+
+
+def end_unless_converged(converged: bool) -> None:
+    """Ends the command with its exit code where a sampler did not converge."""
+    if not converged:
+        raise typer.Exit(EXIT_NOT_CONVERGED)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ import typer
 
 import bayes_grpo as bg
 from bayes_grpo.cli.command import command
-from bayes_grpo.cli.options import LOGS, Output, Reading, Seed, Signal, progress_bar
+from bayes_grpo.cli.options import LOGS, Output, Reading, Seed, Signal, end_unless_converged, progress_bar
 from bayes_grpo.common.errors import SettingError
 
 if TYPE_CHECKING:
@@ -67,7 +67,8 @@ def plan(
         present = _present(log, reading)
         planned = bg.plan(present, stiffness=stiffness, signal=signal, seed=seed, progress=progress, **given)
     headline = {"headline": bg.view(planned).answer}
-    output.show(planned, more=headline, then=then, converged=planned.converged)
+    output.show(planned, more=headline, then=then)
+    end_unless_converged(planned.converged)
 
 
 def _present(log: list[Path] | None, reading: Reading) -> bg.Run | bg.Fit | None:

@@ -14,6 +14,7 @@ from bayes_grpo.cli.options import (
     Seed,
     Signal,
     Vary,
+    end_unless_converged,
     names_in,
     progress_bar,
 )
@@ -47,7 +48,8 @@ def sweep(
             progress=progress,
         )
         output.save(lambda: _picture(found))
-    output.show(found, converged=found.converged)
+    output.show(found)
+    end_unless_converged(found.converged)
 
 
 def _picture(found: Sweep) -> Figure:

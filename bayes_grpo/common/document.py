@@ -247,10 +247,6 @@ class Document:
         """The same with the rewards of its run and marked events."""
         return replace(self, series=Sparkline(step, reward, events))
 
-    def with_note(self, line: str) -> Document:
-        """The same with a line under the details."""
-        return replace(self, sections=(*self.sections, section("Note", line)))
-
     def folded(self, title: str = "") -> Section:
         """It as a section of another document: answer, reason and table."""
         tables = () if self.table is None else (self.table,)
