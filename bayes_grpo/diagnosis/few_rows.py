@@ -13,7 +13,9 @@ from bayes_grpo.signals.thresholds import THRESHOLDS
 SINGLE_STEPS = 2
 """Rows up to which a log is a look at a step and not at a run."""
 _ALL = 0.95
-"""Share of the completions from which all count as truncated."""
+"""Share of the completions from which a length limit cuts them all."""
+_NEAR_LIMIT, _ROUND = 0.9, 64
+"""Share of the longest completion's length that the mean has, and multiple that is its length, where a limit cuts."""
 _CERTAIN = 0.95
 
 
@@ -22,6 +24,9 @@ def status_of_rows(run: Run) -> Status:
     found = tuple(_findings(run))
     rows = max(len(run.step), len(run.eval_step))
     numbers = {"rows": float(rows)}
+    for name in ("eval_reward", "reward"):
+        if not np.isnan(value := _last(run, name)):
+            numbers[name] = value
     later = Action(kind="wait", numbers={"rewards": float(THRESHOLDS.waste_rows)})
     if not found:
         return Status("unclear", Finding(kind="few_rows", numbers=numbers, probability=1.0), later)
@@ -33,7 +38,8 @@ def status_of_rows(run: Run) -> Status:
 
 _DO = {
     "not_finite": Action(kind="look", subject="batch"),
-    "all_truncated": Action(kind="change_setting", setting="max_completion_length"),
+    "truncated_step": Action(kind="change_setting", setting="max_completion_length"),
+    "near_limit": Action(kind="change_setting", setting="max_completion_length"),
     "no_variance": Action(kind="change_prompts", subject="mixed"),
     "zero_gradient": Action(kind="check_update"),
     "no_reward": Action(kind="look", subject="verifier"),
@@ -42,20 +48,21 @@ _DO = {
 
 
 def _findings(run: Run) -> list[Finding]:
-    """What the last row shows, the most urgent first."""
+    """What the last values show, the most urgent first."""
     out = []
     broken = tuple(name for name in ("reward", "loss", "grad_norm") if run.not_finite(name)[-1:].any())
     if broken:
         out.append(Finding(kind="not_finite", signals=broken, probability=_CERTAIN))
-    if _last(run, "completions_clipped_ratio") >= _ALL:
-        length = _last(run, "completion_length")
-        numbers = {} if np.isnan(length) else {"length": length}
-        out.append(Finding(kind="all_truncated", numbers=numbers, probability=_CERTAIN))
+    cut = _truncation(run)
+    if cut is not None and cut.numbers.get("share", 0.0) >= _ALL:
+        out.append(cut)
     if _last(run, "frac_reward_zero_std") >= THRESHOLDS.dead_groups or _last(run, "reward_std") == 0.0:
         spread = tuple(plain(key, 60) for key in run.unused if key.lower().endswith(("/std", "_std")))[:1]
         out.append(Finding(kind="no_variance", signals=spread, probability=_CERTAIN))
     elif _last(run, "grad_norm") == 0.0 and _last(run, "reward_std") > 0.0:
         out.append(Finding(kind="zero_gradient", probability=_CERTAIN))
+    if cut is not None and cut not in out:
+        out.append(cut)
     if _last(run, "reward") == 0.0:
         out.append(Finding(kind="no_reward", probability=_CERTAIN))
     share = _last(run, "importance_ess")
@@ -64,7 +71,22 @@ def _findings(run: Run) -> list[Finding]:
     return out
 
 
+def _truncation(run: Run) -> Finding | None:
+    """A length limit that cuts many completions, by their share or by a mean close to a round maximum."""
+    cut, length, longest = (
+        _last(run, name) for name in ("completions_clipped_ratio", "completion_length", "completion_length_max")
+    )
+    if cut >= THRESHOLDS.truncated:
+        numbers = {"share": cut} | ({} if np.isnan(length) else {"length": length})
+        return Finding(kind="truncated_step", numbers=numbers, probability=_CERTAIN)
+    if np.isnan(cut) and length >= _NEAR_LIMIT * longest and longest % _ROUND == 0.0:
+        numbers = {"length": length, "longest": longest}
+        return Finding(kind="near_limit", numbers=numbers, probability=_CERTAIN)
+    return None
+
+
 def _last(run: Run, name: str) -> float:
     """The last value of a column; NaN without one."""
-    values = run.values(name)
-    return float(values[-1]) if len(values) else np.nan
+    values = run.eval_reward if name == "eval_reward" else run.values(name)
+    known = values[np.isfinite(values)]
+    return float(known[-1]) if len(known) else np.nan

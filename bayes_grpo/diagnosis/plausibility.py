@@ -12,6 +12,7 @@ from itertools import combinations
 import numpy as np
 
 from bayes_grpo.common.text import plain
+from bayes_grpo.diagnosis.records import Finding
 from bayes_grpo.logs.run import Run
 
 _REPEATED_ROWS = 10
@@ -22,6 +23,8 @@ _SMOOTH_SHARE = 0.4
 """Of the least scatter, below which rows are too smooth to be measured."""
 _SURE_GROUPS = 0.05
 """Of the groups surely without variance, above which a logged share of 0 is of the whole batch."""
+_KL_ROWS, _NEGATIVE_KL, _ERRORS = 3, -0.1, 2.0
+"""Rows from which a KL is averaged, the mean below which it is named as negative, and standard errors below 0."""
 _MEASURED = ("reward_std", "entropy", "grad_norm", "completion_length", "kl")
 """Signals that are means over completions, or norms, and never the same twice."""
 
@@ -29,6 +32,21 @@ _MEASURED = ("reward_std", "entropy", "grad_norm", "completion_length", "kl")
 def implausible(run: Run) -> tuple[str, ...]:
     """Findings that a measured log cannot have, a sentence each."""
     return (*_constant(run), *_copies(run), *_cycles(run), *_too_smooth(run))
+
+
+def negative_kl(run: Run) -> Finding | None:
+    """A KL to the reference that is negative by more than the noise of its rows; None without one.
+
+    A KL is at least 0, and so is the estimate k3. The estimate k1, a mean of log-ratios, has the KL as its mean only
+    over tokens that the policy itself sampled.
+    """
+    known = _kept(run.signals.get("kl", np.empty(0)))
+    if len(known) < _KL_ROWS:
+        return None
+    mean, error = float(known.mean()), float(known.std(ddof=1)) / np.sqrt(len(known))
+    if mean >= _NEGATIVE_KL or mean + _ERRORS * error >= 0.0:
+        return None
+    return Finding(kind="negative_kl", signals=("kl",), numbers={"mean": mean, "rows": float(len(known))})
 
 
 def _kept(values: np.ndarray) -> np.ndarray:

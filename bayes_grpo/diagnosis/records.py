@@ -32,11 +32,11 @@ FindingKind = Literal[
     # Logs with too little information.
     "too_early", "constant_so_far", "falls_early", "few_rows",
     # What one row shows.
-    "all_truncated", "no_variance", "zero_gradient", "no_reward", "few_weights",
+    "truncated_step", "near_limit", "no_variance", "zero_gradient", "no_reward", "few_weights",
     # Events that are over, and changes at a resume.
     "dip", "jump", "resumed", "signal_changed",
-    # Why a loss or clip ratio reads as zero.
-    "reads_zero",
+    # Why a loss or clip ratio reads as zero, and what a KL below zero means.
+    "reads_zero", "negative_kl",
 ]  # fmt: skip
 """Kinds of findings."""
 

@@ -288,14 +288,31 @@ def _few_rows(f: Finding) -> tuple[str, str]:
     rows = f.numbers["rows"]
     shows = "one row says" if rows == 1.0 else f"{rows:.0f} rows say"
     nothing = f"{shows} nothing of where the reward goes"
+    for name in ("eval_reward", "reward"):
+        if name in f.numbers:
+            nothing = f"{signal_words(name)} is {f.numbers[name]:.3g}; {shows} nothing of where it goes"
     if not f.parts:
         return "too few rewards for a verdict", nothing
     return joined(part.clause for part in f.parts), nothing
 
 
-def _all_truncated(f: Finding) -> str:
-    at = f" of {f.numbers['length']:.0f} tokens" if "length" in f.numbers else ""
-    return f"all completions of this step hit the length limit{at}"
+def _truncated_step(f: Finding) -> str:
+    share = f.numbers["share"]
+    which = "all completions" if share >= 0.95 else f"{share:.0%} of the completions"
+    at = f" (mean length {f.numbers['length']:.0f} tokens)" if "length" in f.numbers else ""
+    return f"{which} of this step hit the length limit{at}"
+
+
+def _near_limit(f: Finding) -> str:
+    lengths = f"the mean length is {f.numbers['length']:.0f} of at most {f.numbers['longest']:.0f} tokens"
+    return f"{lengths}, so a length limit probably cuts most completions"
+
+
+def _negative_kl(f: Finding) -> str:
+    return (
+        f"the KL is below 0 on average ({f.numbers['mean']:.2g} over {f.numbers['rows']:.0f} rows), which no KL is. "
+        f"Its estimate averages log-ratios of tokens that the policy did not sample, or masks them wrongly"
+    )
 
 
 def _no_variance(f: Finding) -> str:
@@ -381,7 +398,8 @@ _FINDINGS: Mapping[str, Callable[[Finding], str | tuple[str, str]]] = {
     "swings": _swings,
     "falls_early": _falls_early,
     "few_rows": _few_rows,
-    "all_truncated": _all_truncated,
+    "truncated_step": _truncated_step,
+    "near_limit": _near_limit,
     "no_variance": _no_variance,
     "zero_gradient": lambda f: "the gradient norm of this step is 0 although its groups have reward variance",
     "no_reward": lambda f: "every reward of this step is 0",
@@ -391,6 +409,7 @@ _FINDINGS: Mapping[str, Callable[[Finding], str | tuple[str, str]]] = {
     "resumed": _resumed,
     "signal_changed": _signal_changed,
     "reads_zero": _reads_zero,
+    "negative_kl": _negative_kl,
 }
 """Kind that is no mode → its template."""
 _MEANS = "the drawn paths of the reward"

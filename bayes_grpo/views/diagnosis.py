@@ -27,7 +27,7 @@ from bayes_grpo.common.intervals import percent, probability_text
 from bayes_grpo.common.text import counted
 from bayes_grpo.diagnosis.mode import Episode
 from bayes_grpo.diagnosis.result import Diagnosis
-from bayes_grpo.diagnosis.wording import label_of
+from bayes_grpo.diagnosis.wording import as_sentence, label_of
 
 _MOVES = ("growing", "plateaued")
 """Modes of a reward that does not fail."""
@@ -71,9 +71,10 @@ def diagnosis_document(d: Diagnosis) -> Document:
 
 
 def reason(d: Diagnosis) -> str:
-    """The evidence for the status, past episodes, and why a loss of 0 is normal."""
+    """The evidence for the status, past episodes, why a loss of 0 is normal, and what a negative KL means."""
     detail = sentence_case(d.status.finding.detail) or f"Based on {d.status.evidence}."
-    return " ".join(x for x in (detail, d.status.past, _zeros(d)) if x)
+    negative = as_sentence(d.evidence.get("negative_kl", ""))
+    return " ".join(x for x in (detail, d.status.past, _zeros(d), negative) if x)
 
 
 def evidence_lines(d: Diagnosis) -> tuple[str, ...]:

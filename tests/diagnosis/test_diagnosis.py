@@ -1,6 +1,7 @@
 """What `diagnose` and the command give: verdicts on logs whose trouble is known, calibration on simulated runs."""
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -178,8 +179,28 @@ def test_wrong_flags_are_one_line(write_trl_log, tmp_path, rising, flags, words)
 def test_a_log_of_two_rewards_says_that_it_cannot_tell():
     two = diagnose(make_run(steps(2), [0.1, 0.2]))
     assert two.status.finding.kind == "few_rows"
-    assert two.sentence == "Too few rewards for a verdict: 2 rows say nothing of where the reward goes."
+    assert two.sentence == "Too few rewards for a verdict: the reward is 0.2; 2 rows say nothing of where it goes."
     assert two.status.action.sentence == "check again when the log has 20 rewards."
+
+
+@pytest.mark.parametrize(
+    ("signals", "says"),
+    [
+        (
+            {"completions_clipped_ratio": 0.52, "completion_length": 2302.0},
+            r"52% of .* limit \(mean length 2302",
+        ),
+        ({"completions_clipped_ratio": 1.0}, "^All completions of this step hit the length limit"),
+        ({"completion_length": 239.1, "completion_length_max": 256.0}, "mean length is 239 of at most 256 tokens"),
+        ({"completion_length": 390.0, "completion_length_max": 401.8}, "^Too few rewards"),  # they ended by themselves
+        ({"completions_clipped_ratio": 0.0, "completion_length": 250.0, "completion_length_max": 256.0}, "^Too few"),
+        ({"completions_clipped_ratio": 0.6, "grad_norm": 0.0, "reward_std": 0.1}, "norm .* is 0 .*; 60% of the"),
+    ],
+)
+def test_one_row_shows_what_a_length_limit_does(signals, says):
+    values = {name: np.array([x]) for name, x in signals.items()}
+    found = diagnose(make_run(steps(1), [0.7], signals=values))
+    assert re.search(says, found.status.finding.sentence)
 
 
 def test_a_reward_rises_or_rests_but_not_both_and_a_small_rise_is_none():

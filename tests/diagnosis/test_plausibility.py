@@ -5,6 +5,7 @@ import pytest
 
 from bayes_grpo import diagnose
 from bayes_grpo.diagnosis.plausibility import implausible
+from bayes_grpo.views.diagnosis import reason
 from tests.helpers.runs import make_run, steps
 
 ROWS = 60
@@ -45,3 +46,11 @@ def test_rows_smoother_than_their_groups_are_told_with_the_diagnosis(reward):
     run = make_run(steps(ROWS), smooth, signals=spread, group_size=8, prompts_per_step=8)
     assert any("rows were smoothed" in note for note in diagnose(run).notes)
     assert implausible(make_run(steps(ROWS), smooth, signals=spread)) == ()
+
+
+def test_a_kl_below_zero_by_more_than_its_noise_is_named_on_the_first_screen():
+    kl = np.array([0.0, -3.0, -5.4, -4.9, -7.0])
+    below = diagnose(make_run(steps(5), [0.5, -0.1, 0.5, 1.3, -0.7], signals={"kl": kl}))
+    assert "is below 0 on average (-4.1 over 5 rows), which no KL is" in reason(below)
+    for harmless in (0.01 * kl, kl - kl.mean() - 0.2, -kl):  # rounding, its noise, a KL
+        assert "negative_kl" not in diagnose(make_run(steps(5), np.arange(5.0), signals={"kl": harmless})).evidence
