@@ -1,4 +1,4 @@
-"""What is found of a run and what to do, as records; `bayes_grpo.diagnosis.wording` makes their sentences.
+"""What is found of a run and what to do, as records; `finding_words` and `action_words` make their sentences.
 
 Code decides by `kind`, numbers and steps, never by a sentence. Imports nothing that computes.
 """
@@ -13,7 +13,9 @@ from typing import Literal
 from bayes_grpo.common.intervals import Interval
 from bayes_grpo.common.results import Result
 from bayes_grpo.common.text import StepName
-from bayes_grpo.diagnosis import wording
+from bayes_grpo.diagnosis.action_words import action_clause
+from bayes_grpo.diagnosis.finding_words import finding_clauses
+from bayes_grpo.diagnosis.wording import as_sentence
 
 CANNOT_TELL = "cannot_tell"
 """Mode of the finding of a log with too little information."""
@@ -63,7 +65,7 @@ class Finding(Result):
         signals: Signals, components or environments that show it.
         step: When it began; None where the log does not date it, or it has no beginning.
         at: The middle of that as the log counts steps; None likewise.
-        numbers: Name → value, as its template in `wording` uses them; rewards, steps, counts, shares of 1.
+        numbers: Name → value, as its template in `finding_words` uses them; rewards, steps, counts, shares of 1.
         probability: Probability that it is so; NaN for something that is merely seen.
         severity: How bad it is by the measure of its mode, a clause; "" without one.
         parts: Findings that belong to it, such as signs of an instability or a resume behind a fall.
@@ -89,22 +91,22 @@ class Finding(Result):
     @property
     def clause(self) -> str:
         """It in words, without a capital and a full stop."""
-        return ": ".join(x for x in wording.finding_clauses(self) if x)
+        return ": ".join(x for x in finding_clauses(self) if x)
 
     @property
     def sentence(self) -> str:
         """It in words."""
-        return wording.as_sentence(self.clause)
+        return as_sentence(self.clause)
 
     @property
     def lead(self) -> str:
         """The first clause of its sentence, as a sentence."""
-        return wording.as_sentence(wording.finding_clauses(self)[0])
+        return as_sentence(finding_clauses(self)[0])
 
     @property
     def detail(self) -> str:
         """The rest of its sentence, as a sentence; "" where there is none."""
-        return wording.as_sentence(wording.finding_clauses(self)[1])
+        return as_sentence(finding_clauses(self)[1])
 
 
 ActionKind = Literal[
@@ -134,7 +136,7 @@ class Action(Result):
             none.
         key: Key of the log that may be the column it names; "" without one.
         reason: What it follows from: what was found, the forecast, or the costs given.
-        numbers: Name → value, as its template in `wording` uses them.
+        numbers: Name → value, as its template in `action_words` uses them.
         parts: Findings that it names.
     """
 
@@ -165,7 +167,7 @@ class Action(Result):
     @property
     def clause(self) -> str:
         """It in words, without a full stop."""
-        return wording.action_clause(self)
+        return action_clause(self)
 
     @property
     def sentence(self) -> str:

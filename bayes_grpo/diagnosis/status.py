@@ -9,8 +9,9 @@ from typing import Literal
 
 from bayes_grpo.common.intervals import percent
 from bayes_grpo.common.results import Result
-from bayes_grpo.diagnosis import wording
+from bayes_grpo.diagnosis.finding_words import basis_of
 from bayes_grpo.diagnosis.records import Action, Finding
+from bayes_grpo.diagnosis.wording import joined
 from bayes_grpo.signals.thresholds import THRESHOLDS
 
 MODES = ("reward_hacking", "advantage_degeneracy", "policy_concentration", "dynamical_instability")
@@ -100,12 +101,12 @@ class Status(Result):
     @property
     def evidence(self) -> str:
         """What status and action rest on."""
-        return wording.basis_of(self)
+        return basis_of(self.finding, self.action.reason)
 
     @property
     def past(self) -> str:
         """What is over, a sentence; "" without anything."""
-        return f"Earlier: {wording.joined(x.clause for x in self.earlier)}." if self.earlier else ""
+        return f"Earlier: {joined(x.clause for x in self.earlier)}." if self.earlier else ""
 
     @property
     def sentence(self) -> str:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bayes_grpo import diagnose
-from bayes_grpo.diagnosis import wording
+from bayes_grpo.diagnosis import action_words, finding_words, wording
 from bayes_grpo.diagnosis.mode import all_modes
 from bayes_grpo.diagnosis.records import Action, ActionKind, Finding, FindingKind
 from bayes_grpo.diagnosis.status import Status
@@ -15,8 +15,8 @@ from tests.helpers.runs import make_run, steps
 
 
 def test_kinds_are_those_with_a_template():
-    assert set(get_args(FindingKind)) == {*wording.LABELS, *wording._FINDINGS}
-    assert set(get_args(ActionKind)) == set(wording._ACTIONS)
+    assert set(get_args(FindingKind)) == {*wording.LABELS, *finding_words._FINDINGS}
+    assert set(get_args(ActionKind)) == set(action_words._ACTIONS)
     assert {mode.name for mode in all_modes()} == set(wording.LABELS)
 
 

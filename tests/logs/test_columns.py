@@ -83,8 +83,8 @@ def test_an_action_names_the_column_that_is_there():
     from types import SimpleNamespace
     from typing import Any, cast
 
+    from bayes_grpo.diagnosis.action_words import action_clause
     from bayes_grpo.diagnosis.actions import ACTIONS
-    from bayes_grpo.diagnosis.wording import action_clause
 
     facts = SimpleNamespace(suggested={"kl": ("ref_divergence",)})
     said = [action_clause(ACTIONS[name].of(cast(Any, facts))) for name in ("log KL", "log evaluation")]

@@ -1,0 +1,204 @@
+"""Sentences of actions: one template a kind. Called where a sentence is shown; nothing reads one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from bayes_grpo.common.intervals import percent
+from bayes_grpo.common.text import amount
+from bayes_grpo.diagnosis.wording import step_name
+
+if TYPE_CHECKING:
+    from bayes_grpo.diagnosis.records import Action
+
+_CHECK_RESUME = "the optimizer state is loaded, the learning rate and the data order continue"
+
+
+def action_clause(a: Action) -> str:
+    """An action in words, without a full stop."""
+    return _ACTIONS[a.kind](a)
+
+
+def _go_on(a: Action) -> str:
+    n = a.numbers
+    if a.reason == "costs":
+        return f"go on to step {a.step:g}: {percent(n['pays'])} chance that going on pays"
+    return f"go on: {_gain(a)}" if a.reason == "forecast" else "go on"
+
+
+def _gain(a: Action) -> str:
+    n = a.numbers
+    return f"{percent(n['p_gain'])} chance of a gain above {n['threshold']:.2g} by step {n['until']:g}"
+
+
+def _no_further_gain(a: Action) -> str:
+    return f"no further gain expected: {_gain(a)}"
+
+
+def _look_again(a: Action) -> str:
+    if "planned_rewards" in a.numbers:
+        few = f"{a.numbers['planned_rewards']:.0f} rewards, too few to judge"
+        more = "plan more steps" if a.subject == "steps" else "log more often"
+        return f"go on, and {more}: at its planned end the log has {few}"
+    return f"go on, and {_wait(a)}"
+
+
+def _wait(a: Action) -> str:
+    return f"check again when the log has {a.numbers['rewards']:.0f} rewards"
+
+
+def _watch(a: Action) -> str:
+    if "rewards" in a.numbers:
+        return f"{_wait(a)}; if it still falls, stop and lower the learning rate"
+    return "check again after 10% more steps; if it persists, stop and lower the learning rate"
+
+
+def _plan_more_steps(a: Action) -> str:
+    also = "" if a.subject == "steps" else ", or log more often"
+    return f"plan more steps{also}: {a.numbers['rewards']:.0f} rewards are too few for a verdict"
+
+
+def _stop(a: Action) -> str:
+    if a.reason == "costs":
+        return f"stop: no later step is expected to pay; {percent(a.numbers['pays'])} chance that going on pays"
+    return "stop here if this reward level is enough"
+
+
+def _fallen(a: Action, there: str) -> str:
+    n = a.numbers
+    worth = f"{there} is worth {amount(n['net'])} more than the present one"
+    return f"the reward has fallen by {n['gain']:.2g} since, and {worth}"
+
+
+def _go_back(a: Action) -> str:
+    if a.reason == "costs":
+        return f"stop, and go back to the checkpoint of about step {a.step:.0f}: {_fallen(a, 'that checkpoint')}"
+    score = "train reward" if a.subject == "reward" else "evaluation reward"
+    return f"stop, and go back to the checkpoint of about {step_name(a)}, the best by {score}"
+
+
+def _start_over(a: Action) -> str:
+    if a.reason == "costs":
+        return f"stop, and start over: {_fallen(a, 'the policy that it began with')}"
+    why = "by the evaluation reward, no checkpoint is worth going back to"
+    return f"stop, and start over with a corrected reward: {why}"
+
+
+def _take_checkpoint(a: Action) -> str:
+    if a.reason == "costs":
+        pays = f"{percent(a.numbers['pays'])} chance that going on pays"
+        return f"stop: {pays}; take the checkpoint of step {a.step:g}"
+    return f"stop, and take the checkpoint with the best evaluation reward (about {step_name(a)})"
+
+
+def _compare_resume(a: Action) -> str:
+    changes = ", ".join(part.clause for part in a.parts)
+    seen = f" (here {changes})" if changes else ""
+    return f"stop, and compare both sides of the resume at {step_name(a)}: {_CHECK_RESUME}{seen}"
+
+
+def _always(clause: str) -> Callable[[Action], str]:
+    return lambda a: clause
+
+
+_LOOK: Mapping[str, str] = {
+    "batch": (
+        "check the batch that caused it: an empty completion, a division by a zero standard deviation, the log of 0"
+    ),
+    "verifier": "test the verifier by hand on a right and a wrong answer: format, time limits, exceptions",
+    "completions": "read 20 high-reward completions of the last steps",
+    "last_completions": "read the completions of the last steps",
+    "prompts": "read completions of training and evaluation prompts, and compare how both are scored",
+    "engine": (
+        "use the same precision in trainer and inference engine, sync weights each step, correct by truncated "
+        "importance sampling, and replay the routing of experts"
+    ),
+    "component": "check the falling component: its prompts, its verifier, its weight",
+}
+_PROMPTS: Mapping[str, str] = {
+    "easier": "start with easier prompts, partial credit, or supervised fine-tuning",
+    "harder": "use harder prompts, or drop those that are always solved",
+    "mixed": "sample prompts with success rates of 20% to 80%, so that groups have nonzero variance",
+}
+_LOG: Mapping[str, str] = {
+    "heldout": "log an evaluation reward every 10 to 20 steps",
+    "kl": "log the KL to the reference",
+}
+
+
+def _change_setting(a: Action) -> str:
+    return _SETTINGS[a.setting](a)
+
+
+def _rate(a: Action) -> str:
+    """Another learning rate."""
+    n = a.numbers
+    assert a.factor is not None
+    rate = f"the learning rate to {a.factor:g} times its value"
+    if "learning_rate" in n:
+        rate = f"the learning rate from {n['learning_rate']:.3g} to {a.factor * n['learning_rate']:.3g}"
+    if a.factor < 1.0:
+        return f"lower {rate}"
+    return f"raise {rate}, and watch the KL"
+
+
+def _groups(a: Action) -> str:
+    than = f" than {a.numbers['group_size']:g}" if "group_size" in a.numbers else ""
+    return f"use larger groups{than}, or resample prompts until groups have nonzero variance"
+
+
+def _limit(a: Action) -> str:
+    pays = "; some truncated completions earn reward, so check the scoring" if a.numbers.get("truncated_pays") else ""
+    return f"raise the completion length limit, or ask for shorter completions{pays}"
+
+
+_SETTINGS: Mapping[str, Callable[[Action], str]] = {
+    "learning_rate": _rate,
+    "group_size": _groups,
+    "prompts_per_step": lambda a: (
+        f"use more prompts per step if noise hides the rise (noise of one row: {a.numbers['noise']:.2g})"
+    ),
+    "max_completion_length": _limit,
+    "staleness": _always("train on fresher samples: fewer updates between sampling and training"),
+    "entropy": _always("raise the upper clip range or the sampling temperature, or add an entropy bonus"),
+    "kl_weight": _always("raise the weight of the KL term, or stop at a KL budget"),
+}
+
+
+def _log_signal(a: Action) -> str:
+    if a.key:
+        return f"name the column with --column {a.subject}={a.key} if it is the right one"
+    return _LOG[a.subject]
+
+
+_ACTIONS: Mapping[str, Callable[[Action], str]] = {
+    "go_on": _go_on,
+    "look_again": _look_again,
+    "wait": _wait,
+    "watch": _watch,
+    "plan_more_steps": _plan_more_steps,
+    "no_further_gain": _no_further_gain,
+    "stop": _stop,
+    "go_back": _go_back,
+    "start_over": _start_over,
+    "take_checkpoint": _take_checkpoint,
+    "score_checkpoints": _always("stop, and score the kept checkpoints on evaluation prompts to choose one"),
+    "compare_checkpoints": _always("stop, and score the checkpoints before and after the onset on evaluation prompts"),
+    "compare_resume": _compare_resume,
+    "restart": _always(
+        "stop; restart from an earlier checkpoint in bfloat16 or float32 with clipped gradients: weights that have "
+        "seen a NaN cannot be recovered"
+    ),
+    "new_run": _always("stop; the next run needs more steps, other prompts or another learning rate"),
+    "look": lambda a: _LOOK[a.subject],
+    "check_update": _always(
+        "upgrade DeepSpeed (0.15.4 reports 0), and check that weights change: are adapters frozen, does gradient "
+        "checkpointing lack input gradients, is the loss scale 0?"
+    ),
+    "change_setting": _change_setting,
+    "change_prompts": lambda a: _PROMPTS[a.subject],
+    "log_signal": _log_signal,
+    "judge_by_task": _always("judge the run by the task's own score, and lower the weight of the format reward"),
+}
+"""Kind → its template."""
