@@ -1,27 +1,21 @@
-"""Summary of a fit, in numbers and in one sentence. Functions of a fit, no state of their own.
-
-How much a posterior moves with its prior and its likelihood is measured by power scaling: either is raised to powers
-near 1, the draws are reweighted, and the distance between the two posteriors of a quantity is measured (Kallioinen et
-al. 2024, https://doi.org/10.1007/s11222-023-10366-5).
-"""
+"""Summary of a fit, in numbers and in one sentence. Functions of a fit, no state of their own."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from bayes_grpo.common import imports
 from bayes_grpo.common.intervals import LEVEL, Interval, digits, interval, percent, span_text
 from bayes_grpo.common.results import About, Result, frame_of
 from bayes_grpo.fitting.alternative import AlternativePrior, alternative_prior
+from bayes_grpo.fitting.curve_shape import KNOWN_DIRECTION, Peak, overshoot_text, past_peak, probabilities
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.sampling.nuts import Convergence
+from bayes_grpo.fitting.sensitivity import CONTRACTION_LIMIT, THRESHOLD, SummaryRow, summary_rows
 from bayes_grpo.fitting.window import FitWindow
-from bayes_grpo.regimes.base import Parameter, Regime
 from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.series import CHANCE
 from bayes_grpo.signals.run_paths import level_now
@@ -30,76 +24,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-KNOWN_DIRECTION = 0.95
-"""Probability from which on the direction of the reward is known."""
 ENDED_SHARE = 0.005
 """Share of the highest learning rate below which a schedule has ended."""
 SPENT_SHARE = 0.1
 """Share of the highest learning rate at or below which a schedule is called near its end."""
-LOST_SHARE = 0.25
-"""Share of a rise from which on its loss is part of the answer."""
-CONTRACTION_LIMIT = 0.5
-"""Below this share of prior variance removed, a posterior is called mostly prior."""
-# Power scaling says more than contraction: a fixed point whose prior variance is gone by 97% can have an interval that
-# grows fourfold with a prior twice as wide. Both are shown, because what is mostly prior has not been learned at all.
-
-
-ALPHAS = (0.99, 1.01)
-"""Powers to which prior and likelihood are raised."""
-THRESHOLD = 0.05
-"""Sensitivity from which a posterior depends on a part."""
-
-
-class Peak(NamedTuple):
-    """The highest latent reward of a run that has since lost much of its rise."""
-
-    step: float
-    reward: float
-
-
-@dataclass(frozen=True)
-class SummaryRow:
-    """One line of the table.
-
-    Attributes:
-        name: Parameter or derived quantity.
-        unit: Its unit.
-        meaning: What it is, in a clause.
-        posterior: Median and interval.
-        prior: Median and interval of the prior.
-        contraction: Share of the prior variance that the data removed, 1 = all, on the scale on which the prior is
-            normal (for derived quantities: of their ranks under the prior); can be slightly negative.
-        mostly_prior: Whether the log says little about it.
-        prior_sensitivity: How much it moves where all priors are power-scaled; above 0.05 it depends on them. NaN
-            where it has draws that are not finite.
-        likelihood_sensitivity: The same for the likelihood; below 0.05 the log says little.
-    """
-
-    name: str
-    unit: str
-    meaning: str
-    posterior: Interval
-    prior: Interval
-    contraction: float
-    mostly_prior: bool
-    prior_sensitivity: float
-    likelihood_sensitivity: float
-
-    @property
-    def fixed(self) -> bool:
-        """Whether a point prior or the settings leave it one value."""
-        return self.prior.high - self.prior.low <= 1e-9 * abs(self.prior.median)
-
-    @property
-    def rests_on_prior(self) -> bool:
-        """Whether it is mostly the prior: little of its variance is gone, or the prior moves it more than the log."""
-        stronger = self.prior_sensitivity > self.likelihood_sensitivity
-        return self.mostly_prior or (self.prior_sensitivity >= THRESHOLD and stronger)
-
-    @property
-    def moves_with_prior(self) -> bool:
-        """True where the log informs it, and yet another prior would give another interval."""
-        return not self.mostly_prior and self.prior_sensitivity >= THRESHOLD
 
 
 class AssumedSetting(NamedTuple):
@@ -228,7 +156,7 @@ class Summary(Result):
             if "half_gain_step" in known and self.convergence.passed and sure:
                 half = _text(known["half_gain_step"].posterior)
                 parts.append(f"Half of the change is reached after {half} steps.")
-        parts.append(_overshoot(self.probabilities, known.get("damping_ratio")))
+        parts.append(overshoot_text(self.probabilities, known.get("damping_ratio")))
         parts.append(f"Intervals are {self.interval_level:.0%}.")
         return " ".join(x for x in parts if x)
 
@@ -253,7 +181,7 @@ def summarize(fit: Fit, level: float = LEVEL) -> Summary:
     Returns:
         Table, probabilities, R², warnings and the verdict sentence.
     """
-    rows = tuple(_rows(fit, level))
+    rows = tuple(summary_rows(fit, level))
     rows_of_fit = fit.as_draws.rows
     chances = probabilities(fit.regime, fit.posterior, rows_of_fit.length, len(fit.step()))
     y = fit.observed()
@@ -289,117 +217,6 @@ def r_squared(y: np.ndarray, curve: np.ndarray) -> float:
         return float(1.0 - np.sum((y - curve) ** 2) / np.sum((y - y.mean()) ** 2))
 
 
-def sensitivities(fit: Fit) -> dict[str, tuple[float, float]]:
-    """Power-scaling sensitivity of every parameter and derived quantity to all priors and to the likelihood.
-
-    NaN where a quantity has draws that are not finite; in the order of the posterior.
-    """
-    stats = imports.statistics()
-    totals = (
-        np.sum([x.to_numpy() for x in fit.data[group].dataset.data_vars.values()], axis=0)
-        for group in ("joint_log_prior", "joint_log_likelihood")
-    )
-    weights = [[np.exp(stats.power_scale_lw(x, alpha=a, axis=(-2, -1))) for a in ALPHAS] for x in totals]
-    out = {}
-    for name in fit.data["posterior"].dataset.data_vars:
-        draws = fit.draws(str(name))
-        if np.isfinite(draws).all() and np.ptp(draws) > 1e-9 * np.max(np.abs(draws)):
-            prior, likelihood = (float(stats.power_scale_sense(draws, *pair, *ALPHAS)) for pair in weights)
-            out[str(name)] = prior, likelihood
-        else:
-            out[str(name)] = math.nan, math.nan
-    return out
-
-
-def contraction(fit: Fit, name: str) -> float:
-    """Share of the prior's variance that the data removed, on a scale on which the prior is normal.
-
-    A sampled parameter with a normal prior has its own scale; everything else is put on normal scores of its ranks
-    under the prior, which for a monotone function of one parameter gives the same number.
-    """
-    known: dict[str, Parameter] = {p.name: p for p in fit.regime.parameters}
-    if name in known and fit.priors[name].fixed:
-        return math.nan
-    draws = fit.draws(name).ravel()
-    normal = name in known and fit.priors[name].quantiles is None
-    if normal and known[name].transform.name in ("normal", "log-normal"):
-        u = np.log(draws) if known[name].transform.positive else draws
-        return float(1.0 - (u.std() / fit.priors[name].spread) ** 2)
-    from scipy.special import ndtri
-
-    prior = np.sort(fit.data["prior"].dataset[name].to_numpy().ravel())
-    prior = prior[np.isfinite(prior)]
-    draws = draws[np.isfinite(draws)]
-    if not len(prior) or not len(draws) or np.ptp(prior) <= 1e-9 * np.max(np.abs(prior)):
-        return float("nan")  # nothing to learn about what the settings fix
-    rank = (np.searchsorted(prior, draws) + 0.5) / (len(prior) + 1)
-    return float(1.0 - ndtri(np.clip(rank, 1e-6, 1 - 1e-6)).var())
-
-
-def _rows(fit: Fit, level: float) -> list[SummaryRow]:
-    posterior, prior = fit.data["posterior"].dataset, fit.data["prior"].dataset
-    out, sensitivity = [], sensitivities(fit)
-    for name in posterior.data_vars:
-        unit, meaning = fit.regime.described(str(name))
-        share = contraction(fit, str(name))
-        out.append(
-            SummaryRow(
-                name=str(name),
-                unit=unit,
-                meaning=meaning,
-                posterior=interval(posterior[name].to_numpy(), level),
-                prior=interval(prior[name].to_numpy(), level),
-                contraction=share,
-                mostly_prior=share < CONTRACTION_LIMIT,
-                prior_sensitivity=sensitivity[str(name)][0],
-                likelihood_sensitivity=sensitivity[str(name)][1],
-            )
-        )
-    return out
-
-
-_SWING_PERIODS = 1.0
-"""Periods within the log that an oscillation covers at least."""
-_SWING_PERIOD = 8.0
-"""Rows in an oscillation at least: faster ones are a prompt order or an alias."""
-_SWING_DAMPING = 0.4
-"""Damping ratio below which a linear regime oscillates."""
-_FULL = 2.0 * np.pi * _SWING_PERIODS
-"""Phase of the swings that a log has to show."""
-
-
-def probabilities(regime: Regime, draws: Mapping[Any, Any], length: float, rows: int) -> dict[str, float]:
-    """Probabilities of what a regime can do.
-
-    Args:
-        regime: The regime.
-        draws: Draws of its parameters and derived quantities, arrays of one shape.
-        length: Steps from the regime's start to the last row.
-        rows: Rows in them.
-
-    Returns:
-        "growth" for a regime with a trend; "overdamped", "oscillatory", "unstable", "half_period_seen", "swings_seen"
-        (a full period, with a damping at which one can be seen, of rows enough to follow it) and "turns_fast" (within
-        fewer rows than that) for a regime with a damping ratio.
-    """
-    out = {}
-    if regime.has_trend:
-        out["growth"] = float(np.mean(draws["fixed_point"] > draws["initial_reward"]))
-    if "damping_ratio" in draws:
-        zeta, omega = draws["damping_ratio"], draws["natural_frequency"]
-        speed = omega * np.sqrt(np.maximum(1.0 - zeta**2, 0.0))
-        swing, fast = speed * length, speed * length / rows > 2.0 * np.pi / _SWING_PERIOD
-        out |= {
-            "overdamped": float(np.mean(zeta >= 1)),
-            "oscillatory": float(np.mean((zeta > 0) & (zeta < 1))),
-            "unstable": float(np.mean(zeta <= 0)),
-            "half_period_seen": float(np.mean((np.abs(zeta) < 1) & (swing > np.pi))),
-            "swings_seen": float(np.mean((zeta > 0) & (zeta < _SWING_DAMPING) & (swing > _FULL) & ~fast)),
-            "turns_fast": float(np.mean((zeta > 0) & (zeta < 1) & fast)),
-        }
-    return out
-
-
 def _warnings(fit: Fit, rows: tuple[SummaryRow, ...]) -> tuple[str, ...]:
     out = []
     if not fit.convergence.passed:
@@ -428,33 +245,6 @@ def _assumed(fit: Fit) -> tuple[AssumedSetting, ...]:
         for name, s in fit.settings.items()
         if s["provenance"] == "assumed" and s["value"] is not None
     )
-
-
-def _overshoot(p: dict[str, float], zeta: SummaryRow | None) -> str:
-    """Overshoot or instability of the curve, in one sentence."""
-    if p.get("unstable", 0.0) > 0.5:
-        return f"Unstable: {percent(p['unstable'])}."
-    if zeta is None:
-        return f"Stable: {percent(1.0 - p['unstable'])}." if "unstable" in p else ""
-    if p["overdamped"] >= p["oscillatory"]:
-        tail = "; this log barely tests it" if zeta.mostly_prior else f" ({percent(p['overdamped'])})"
-        return f"No overshoot seen{tail}."
-    if p["turns_fast"] >= 0.5:
-        return f"It swings within fewer than {_SWING_PERIOD:g} rows, which is no oscillation of the learning."
-    if p["swings_seen"] < 0.5:
-        return "Overshoots at most once." if p["half_period_seen"] >= 0.5 else "A slow start; no oscillation seen."
-    return f"Oscillates: {percent(p['oscillatory'])}."
-
-
-def past_peak(fit: Fit) -> Peak | None:
-    """The highest row of a run that rose and has surely lost more than `LOST_SHARE` of its rise; None elsewhere."""
-    latent = fit.trajectories("latent").reshape(-1, len(fit.step()))
-    top = int(np.argmax(latent.mean(axis=0)))
-    rise = latent[:, top] - latent[:, 0]
-    lost = latent[:, top] - latent[:, -1]
-    if float(np.mean((rise > 0.0) & (lost > LOST_SHARE * rise))) < KNOWN_DIRECTION:
-        return None
-    return Peak(float(fit.step()[top]), float(np.median(latent[:, top])))
 
 
 def _text(i: Interval) -> str:

@@ -22,7 +22,8 @@ from bayes_grpo.common.document import (
 )
 from bayes_grpo.common.text import listed
 from bayes_grpo.fitting.result import Fit
-from bayes_grpo.fitting.summary import SPENT_SHARE, Summary, SummaryRow, summarize
+from bayes_grpo.fitting.sensitivity import SummaryRow
+from bayes_grpo.fitting.summary import SPENT_SHARE, Summary, summarize
 
 MAIN = ("fixed_point", "half_gain_step", "damping_ratio", "stiffness", "damping", "observation_sd")
 """Main quantities of a fit: plateau, rate, overshoot, the two terms of the regime, noise."""

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import norm
 
 import bayes_grpo as bg
-from bayes_grpo.fitting.summary import sensitivities
+from bayes_grpo.fitting.sensitivity import sensitivities
 from bayes_grpo.regimes.base import Prior
 from bayes_grpo.regimes.priors import resolve_priors
 from tests.helpers.reference import dense_log_density, oscillator_moments

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from bayes_grpo.common.intervals import Interval
-from bayes_grpo.fitting.summary import Peak, Summary, measured, past_peak, probabilities
+from bayes_grpo.fitting.curve_shape import Peak, past_peak, probabilities
+from bayes_grpo.fitting.summary import Summary, measured
 from bayes_grpo.regimes.base import Prior
 from bayes_grpo.regimes.registry import get_regime
 from bayes_grpo.rows.series import NoiseLevel

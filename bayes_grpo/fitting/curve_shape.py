@@ -1,0 +1,94 @@
+"""What the curve of a regime does: whether it grows, overshoots or swings, and what it has lost since its peak."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from bayes_grpo.common.intervals import percent
+from bayes_grpo.fitting.result import Fit
+from bayes_grpo.regimes.base import Regime
+
+if TYPE_CHECKING:
+    from bayes_grpo.fitting.sensitivity import SummaryRow
+
+KNOWN_DIRECTION = 0.95
+"""Probability from which on the direction of the reward is known."""
+LOST_SHARE = 0.25
+"""Share of a rise from which on its loss is part of the answer."""
+_SWING_PERIODS = 1.0
+"""Periods within the log that an oscillation covers at least."""
+_SWING_PERIOD = 8.0
+"""Rows in an oscillation at least: faster ones are a prompt order or an alias."""
+_SWING_DAMPING = 0.4
+"""Damping ratio below which a linear regime oscillates."""
+_FULL = 2.0 * np.pi * _SWING_PERIODS
+"""Phase of the swings that a log has to show."""
+
+
+class Peak(NamedTuple):
+    """The highest latent reward of a run that has since lost much of its rise."""
+
+    step: float
+    reward: float
+
+
+def probabilities(regime: Regime, draws: Mapping[Any, Any], length: float, rows: int) -> dict[str, float]:
+    """Probabilities of what a regime can do.
+
+    Args:
+        regime: The regime.
+        draws: Draws of its parameters and derived quantities, arrays of one shape.
+        length: Steps from the regime's start to the last row.
+        rows: Rows in them.
+
+    Returns:
+        "growth" for a regime with a trend; "overdamped", "oscillatory", "unstable", "half_period_seen", "swings_seen"
+        (a full period, with a damping at which one can be seen, of rows enough to follow it) and "turns_fast" (within
+        fewer rows than that) for a regime with a damping ratio.
+    """
+    out = {}
+    if regime.has_trend:
+        out["growth"] = float(np.mean(draws["fixed_point"] > draws["initial_reward"]))
+    if "damping_ratio" in draws:
+        zeta, omega = draws["damping_ratio"], draws["natural_frequency"]
+        speed = omega * np.sqrt(np.maximum(1.0 - zeta**2, 0.0))
+        swing, fast = speed * length, speed * length / rows > 2.0 * np.pi / _SWING_PERIOD
+        out |= {
+            "overdamped": float(np.mean(zeta >= 1)),
+            "oscillatory": float(np.mean((zeta > 0) & (zeta < 1))),
+            "unstable": float(np.mean(zeta <= 0)),
+            "half_period_seen": float(np.mean((np.abs(zeta) < 1) & (swing > np.pi))),
+            "swings_seen": float(np.mean((zeta > 0) & (zeta < _SWING_DAMPING) & (swing > _FULL) & ~fast)),
+            "turns_fast": float(np.mean((zeta > 0) & (zeta < 1) & fast)),
+        }
+    return out
+
+
+def overshoot_text(p: dict[str, float], zeta: SummaryRow | None) -> str:
+    """Overshoot or instability of the curve, in one sentence."""
+    if p.get("unstable", 0.0) > 0.5:
+        return f"Unstable: {percent(p['unstable'])}."
+    if zeta is None:
+        return f"Stable: {percent(1.0 - p['unstable'])}." if "unstable" in p else ""
+    if p["overdamped"] >= p["oscillatory"]:
+        tail = "; this log barely tests it" if zeta.mostly_prior else f" ({percent(p['overdamped'])})"
+        return f"No overshoot seen{tail}."
+    if p["turns_fast"] >= 0.5:
+        return f"It swings within fewer than {_SWING_PERIOD:g} rows, which is no oscillation of the learning."
+    if p["swings_seen"] < 0.5:
+        return "Overshoots at most once." if p["half_period_seen"] >= 0.5 else "A slow start; no oscillation seen."
+    return f"Oscillates: {percent(p['oscillatory'])}."
+
+
+def past_peak(fit: Fit) -> Peak | None:
+    """The highest row of a run that rose and has surely lost more than `LOST_SHARE` of its rise; None elsewhere."""
+    latent = fit.trajectories("latent").reshape(-1, len(fit.step()))
+    top = int(np.argmax(latent.mean(axis=0)))
+    rise = latent[:, top] - latent[:, 0]
+    lost = latent[:, top] - latent[:, -1]
+    if float(np.mean((rise > 0.0) & (lost > LOST_SHARE * rise))) < KNOWN_DIRECTION:
+        return None
+    return Peak(float(fit.step()[top]), float(np.median(latent[:, top])))
