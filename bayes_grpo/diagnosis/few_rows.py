@@ -38,6 +38,7 @@ def status_of_rows(run: Run) -> Status:
 
 _DO = {
     "not_finite": Action(kind="look", subject="batch"),
+    "high_kl": Action(kind="change_setting", setting="kl_weight"),
     "truncated_step": Action(kind="change_setting", setting="max_completion_length"),
     "near_limit": Action(kind="change_setting", setting="max_completion_length"),
     "no_variance": Action(kind="change_prompts", subject="mixed"),
@@ -53,6 +54,9 @@ def _findings(run: Run) -> list[Finding]:
     broken = tuple(name for name in ("reward", "loss", "grad_norm") if run.not_finite(name)[-1:].any())
     if broken:
         out.append(Finding(kind="not_finite", signals=broken, probability=_CERTAIN))
+    kl = _last(run, "kl")
+    if kl > THRESHOLDS.high_kl:
+        out.append(Finding(kind="high_kl", numbers={"now": kl}, probability=_CERTAIN))
     cut = _truncation(run)
     if cut is not None and cut.numbers.get("share", 0.0) >= _ALL:
         out.append(cut)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from bayes_grpo.common.intervals import percent
+from bayes_grpo.common.text import amount
 from bayes_grpo.diagnosis.wording import LABELS, joined, label_of, signal_words, step_name
 
 if TYPE_CHECKING:
@@ -330,6 +331,7 @@ _FINDINGS: Mapping[str, Callable[[Finding], str | tuple[str, str]]] = {
     "swings": _swings,
     "falls_early": _falls_early,
     "few_rows": _few_rows,
+    "high_kl": lambda f: f"the KL to the reference is {amount(f.numbers['now'])} nats, which is far",
     "truncated_step": _truncated_step,
     "near_limit": _near_limit,
     "no_variance": _no_variance,

@@ -34,7 +34,7 @@ FindingKind = Literal[
     # Logs with too little information.
     "too_early", "constant_so_far", "falls_early", "few_rows",
     # What one row shows.
-    "truncated_step", "near_limit", "no_variance", "zero_gradient", "no_reward", "few_weights",
+    "high_kl", "truncated_step", "near_limit", "no_variance", "zero_gradient", "no_reward", "few_weights",
     # Events that are over, and changes at a resume.
     "dip", "jump", "resumed", "signal_changed",
     # Why a loss or clip ratio reads as zero, and what a KL below zero means.

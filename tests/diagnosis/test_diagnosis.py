@@ -194,10 +194,15 @@ def test_a_log_of_two_rewards_says_that_it_cannot_tell():
         ({"completion_length": 239.1, "completion_length_max": 256.0}, "mean length is 239 of at most 256 tokens"),
         ({"completion_length": 390.0, "completion_length_max": 401.8}, "^Too few rewards"),  # they ended by themselves
         ({"completions_clipped_ratio": 0.0, "completion_length": 250.0, "completion_length_max": 256.0}, "^Too few"),
+        (
+            {"kl": 1678.4, "completions_clipped_ratio": 1.0},
+            "^The KL to the reference is 1,678 nats, .*; all completions",
+        ),
+        ({"kl": 0.58}, "^Too few rewards"),
         ({"completions_clipped_ratio": 0.6, "grad_norm": 0.0, "reward_std": 0.1}, "norm .* is 0 .*; 60% of the"),
     ],
 )
-def test_one_row_shows_what_a_length_limit_does(signals, says):
+def test_one_row_shows_what_its_values_mean(signals, says):
     values = {name: np.array([x]) for name, x in signals.items()}
     found = diagnose(make_run(steps(1), [0.7], signals=values))
     assert re.search(says, found.status.finding.sentence)

@@ -336,6 +336,20 @@ def test_rows_from_the_middle_of_a_training_have_the_steps_of_the_bars_below_the
     assert_read(read_log(write("run.log", text)), "bar of 40166, shown below each row", step=step)
 
 
+def test_the_last_row_of_a_cut_log_has_the_step_of_the_bar_above_it(write):
+    bars = [f" 45%|████▌     | {at}/250 [28:24<37:12, 16.30s/it]" for at in (112, 113, 114)]
+    text = pasted([LINES[0], *bars[:2], LINES[1], *bars[1:], str(LINES[2])[:-15]])
+    assert_read(read_log(write("run.log", text)), step=[112, 113, 114], reward=REWARD[:3])
+
+
+@pytest.mark.parametrize("dots", ["...", "…"])
+def test_dictionaries_that_were_abridged(write, dots):
+    text = f"perf 0: {{'perf/rollout_time': 98.6, {dots}}}\n"
+    text += f"rollout 0: {{'rollout/raw_reward': 0.25, {dots}, 'rollout/log_probs': -0.27, {dots}}}\n"
+    text += f"step 0: {{'train/loss': 0.0021, {dots}}}\n"
+    assert_read(read_log(write("run.log", text)), reward=[0.25], signals={"loss": 0.0021})
+
+
 def test_dictionaries_that_begin_with_a_brace_on_a_line_of_its_own(write):
     blocks = ["{\n" + "".join(f"  '{k}': '{v}',\n" for k, v in row.items()) + "}" for row in LINES]
     run = read_log(write("notes.md", "\n\n".join(f"```python\n{block}\n```" for block in blocks)))

@@ -35,6 +35,8 @@ _TOKEN = re.compile(r"\\.|'(?:[^'\\]|\\.)*+'|\"(?:[^\"\\]|\\.)*+\"|[{}]")
 """A whole text, in which braces count nothing, or a brace."""
 _CALL = re.compile(r"\b(?:[A-Za-z_]\w{0,20}\.){0,2}[A-Za-z_]\w{0,20}\(\s*([-+.\w]{1,40})\s*(?:,[^()]{0,80})?\)")
 _NO_ESCAPE = re.compile(r"(?<!\\)((?:\\\\)*)\\(?=[^\\'\"abfnrtvxuUN0-7\n])")  # a backslash of a path, which warns
+_ABRIDGED = re.compile(r",\s*(?:\.\.\.|…)\s*(?=,|\})")
+"""What stands for keys that were left out of a pasted dict."""
 _BARE = re.compile(r"(?<=[:\s,\[])(-?)(?:nan|inf)(?=\s*[,}\]])")
 _DICT_COUNT = re.compile(r"\b(rollout|step|eval)\s{1,4}(\d{1,12})\s*:\s*$", re.IGNORECASE)
 _NO_BRACES = re.compile(r"\s{0,8}['\"][\w/@. -]{1,80}['\"]\s?:")
@@ -155,6 +157,8 @@ def _on_bar(
     below = [*(f.passed for f in part[1:]), after]
     for planned in below[0]:  # or it is below every row, and moves on from row to row
         steps = [bars.get(planned, (0, 0))[0] for bars in below]
+        if planned not in after and len(part) > 1:  # the log ends before the bar is shown again
+            steps[-1] = below[-2].get(planned, (0, 0))[1]
         if len(part) > 1 and all(train) and all(b > a for a, b in pairwise(steps)):
             note = f"the step is that of the progress bar of {planned}, shown below each row"
             return _placed(rows, steps), float(planned), (note,)
@@ -259,6 +263,8 @@ def _dict_counted(before: str, row: dict[str, Any]) -> dict[str, Any]:
 def parse_dict(text: str) -> dict[str, Any]:
     """A dict display as a dict with text keys and at least one number; empty where it is none."""
     value = None
+    if "..." in text or "…" in text:
+        text = _ABRIDGED.sub("", text)
     if '"' not in text and "\\" not in text:  # nearly all are JSON but for their quotes, read ten times as fast
         value = parse_line(text.replace("'", '"'))
     if value is None:
