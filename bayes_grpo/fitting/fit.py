@@ -24,7 +24,7 @@ from bayes_grpo.common import imports
 from bayes_grpo.common.errors import ConvergenceWarning
 from bayes_grpo.common.programs import over_draws
 from bayes_grpo.common.runtime import Progress, or_silent
-from bayes_grpo.dynamics.kalman import draw_rows
+from bayes_grpo.dynamics.sampling import draw_rows
 from bayes_grpo.dynamics.state_space import LOG_2PI
 from bayes_grpo.fitting.draws import Draws, SmoothedDraws, check_settings, sample_posterior
 from bayes_grpo.fitting.result import (

@@ -14,7 +14,7 @@ from jax import Array
 
 from bayes_grpo.common.programs import over_draws
 from bayes_grpo.common.sampling import spawn
-from bayes_grpo.dynamics.kalman import propagate, state_before
+from bayes_grpo.dynamics.sampling import propagate, state_before
 from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.sampling.target import PriorNumbers, prior_levels, state_size
 from bayes_grpo.regimes.base import Regime

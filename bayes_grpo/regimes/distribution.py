@@ -31,16 +31,8 @@ from numpyro import primitives
 from numpyro.distributions import constraints
 
 from bayes_grpo.common.errors import BayesGrpoWarning, PriorError, SettingError
-from bayes_grpo.dynamics.kalman import (
-    Filtered,
-    Smoothed,
-    draw_rows,
-    filter_rows,
-    log_likelihood,
-    propagate,
-    smooth,
-    state_before,
-)
+from bayes_grpo.dynamics.kalman import Filtered, Smoothed, filter_rows, log_likelihood, smooth
+from bayes_grpo.dynamics.sampling import draw_rows, propagate, state_before
 from bayes_grpo.dynamics.state_space import StateSpace
 from bayes_grpo.regimes.base import UNIT, Regime
 from bayes_grpo.regimes.priors import is_distribution, point_value, resolve_priors

@@ -15,7 +15,7 @@ from bayes_grpo import fit, summarize
 from bayes_grpo.common.errors import ConvergenceWarning, FitError
 from bayes_grpo.dynamics import kalman
 from bayes_grpo.dynamics.flows import CENTRED, NORMALISED, centred_logit, half_logit
-from bayes_grpo.dynamics.kalman import mean_path
+from bayes_grpo.dynamics.sampling import mean_path
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.fitting.sampling.target import potential, prior_numbers
 from bayes_grpo.regimes import REGIMES, get_regime

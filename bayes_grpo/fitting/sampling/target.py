@@ -21,6 +21,7 @@ from jax import Array
 from bayes_grpo.common.errors import PriorError
 from bayes_grpo.common.programs import over_draws
 from bayes_grpo.dynamics import kalman
+from bayes_grpo.dynamics.sampling import drawn_state, mean_path
 from bayes_grpo.dynamics.state_space import StateSpace
 from bayes_grpo.regimes.base import Prior, Regime
 from bayes_grpo.regimes.priors import (
@@ -276,11 +277,11 @@ def _summary(
     filtered = kalman.filter_rows(space, y)
     smoothed = kalman.smooth(space, y, filtered)
     cov = tuple(tuple(row) for row in smoothed.initial_cov)
-    state = jnp.stack(kalman.drawn_state(tuple(smoothed.initial_mean), cov, tuple(draw[0])))
+    state = jnp.stack(drawn_state(tuple(smoothed.initial_mean), cov, tuple(draw[0])))
     levels = regime.marginalized_values(state)
     return (
         jnp.asarray([levels[p.name] for p in regime.marginalized]),
-        kalman.mean_path(space, state, rows.y.shape[0]),
+        mean_path(space, state, rows.y.shape[0]),
         smoothed.latent_mean,
         smoothed.latent_var,
         smoothed.loo_log_density,
