@@ -283,8 +283,11 @@ def _fell(facts: Facts) -> Answer:
 
 
 def _falls(facts: Facts) -> Answer | None:
-    """A reward that more probably lies clearly below its best than not, without having lost half."""
-    return _fell(facts) if facts.falling and not facts.rose else None
+    """A reward that lies below its best without having lost half."""
+    if not facts.falling or (facts.rose and not facts.clearly_fell):
+        return None
+    answer = _fell(facts)
+    return answer._replace(situation="ended") if facts.ended else answer
 
 
 CAUSES: tuple[Cause, ...] = (

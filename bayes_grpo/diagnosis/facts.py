@@ -85,9 +85,20 @@ class Facts:
         return float(self.view.reward.fell()[:, -1].mean())
 
     @property
+    def clearly_fell(self) -> bool:
+        """Whether it lies below its best, and nothing else is to be suspected."""
+        return self.fell > 1.0 - THRESHOLDS.suspect
+
+    @property
     def falling(self) -> bool:
-        """Whether it more probably fell than not, and may be lost."""
-        return self.fell >= THRESHOLDS.probable and self.under_way("dynamical_instability") >= THRESHOLDS.safe
+        """Whether it clearly fell, or more probably fell than not and may be lost."""
+        may_be_lost = self.under_way("dynamical_instability") >= THRESHOLDS.suspect
+        return self.clearly_fell or (self.fell >= THRESHOLDS.probable and may_be_lost)
+
+    @cached_property
+    def declined(self) -> bool:
+        """Whether it lies below its start by any amount, and nothing else is to be suspected."""
+        return float((self.view.reward.change() < 0.0).mean()) > 1.0 - THRESHOLDS.suspect
 
     @cached_property
     def signs(self) -> tuple[Finding, ...]:
@@ -161,7 +172,7 @@ class Facts:
         gain = path.now - path.start
         late = path.now - path.draws[:, path.draws.shape[1] * 2 // 3]
         may_rise = self.rose and float((late > _HALF_PACE * gain).mean()) > 1.0 - THRESHOLDS.sure  # half the mean pace
-        enough = max(THRESHOLDS.plateau_rows * may_rise, THRESHOLDS.early * (self.rows_planned or 0.0))
+        enough = max(THRESHOLDS.plateau_rows * may_rise, THRESHOLDS.half * (self.rows_planned or 0.0))
         return self.rows < enough
 
     @property
@@ -267,9 +278,10 @@ class Facts:
         if not planned or not len(run.step):
             return None
         from_zero = bool(np.isfinite(run.reward[0]) and run.step[0] == 0.0)  # a train reward of step 0: to N - 1
-        # A log that goes on far beyond the planned steps had another plan.
-        over = planned <= float(run.step[-1]) + from_zero <= THRESHOLDS.past_plan * planned + 1.0
-        return planned if over else None
+        done = float(run.step[-1]) + from_zero
+        row = float(np.median(np.diff(run.step))) if len(run.step) > 1 else 1.0
+        # A log that goes on beyond the planned steps had another plan.
+        return planned if planned <= done <= planned + row else None
 
     @cached_property
     def rows_planned(self) -> float | None:

@@ -26,6 +26,8 @@ EVERY_ROW = ("reward", "loss", "grad_norm")
 """Signals whose NaN breaks the weights."""
 TYPICAL_GROUP = 8.0
 """Completions a prompt where a log names none; groups of one are the default of other algorithms."""
+_ROUNDING = 1e-6
+"""Standard deviation of rewards, in the largest reward, that rounding alone can leave."""
 LOSS_TYPICAL = 1e-3
 """Size of a loss from which a loss of exactly 0 in other rows is that of rows without a gradient."""
 
@@ -174,7 +176,7 @@ class RunView:
         spread = self.logged("reward_std")
         if spread.rows and not self.paths.uses_eval:
             largest = max(float(np.abs(self.reward.logged.value).max()), 1e-9)
-            return Logged(spread.step, (spread.value <= THRESHOLDS.dead_spread * largest).astype(float))
+            return Logged(spread.step, (spread.value <= _ROUNDING * largest).astype(float))
         loss = self.logged("loss")
         other = np.abs(loss.value[loss.value != 0.0])
         if loss.rows and len(other) and float(np.median(other)) > LOSS_TYPICAL:

@@ -19,7 +19,7 @@ class Thresholds:
     """The numbers. A "share of the range" is one of the way from the lowest reward to the highest."""
 
     # A reward that is lost, rises or rests
-    half: float = _row(0.5, "share", "of the gain, or of a level that was high from the start, whose loss is a failure")
+    half: float = _row(0.5, "share", "of a gain, or of a level high from the start, whose loss is a failure; of a whole")
     material: float = _row(0.05, "of the range", "below which no fall and no rise matters")
     fell: float = _row(0.1, "of the best", "that a reward loses, before its fall is named")
     rests: float = _row(0.04, "of the range", "within which a reward rests over the last half of its rows")
@@ -46,29 +46,24 @@ class Thresholds:
     one_sided: float = _row(0.6, "of the groups", "all correct, or all wrong, above which prompts are to blame")
     waste_rows: int = _row(20, "rows", "that groups without variance have to last, for a verdict")
     dead_groups: float = _row(0.99, "of the groups", "without variance, from which a row has no gradient")
-    dead_spread: float = _row(1e-3, "of the largest reward", "standard deviation below which a row has no variance")
 
     # Levels
     near_top: float = _row(0.7, "of the range", "above which a reward is high: idle groups are waste, not a failure")
     solved: float = _row(0.93, "of the range", "from which a task counts as solved")
     hard: float = _row(0.2, "of the range", "below which prompts are too hard")
     truncated: float = _row(0.5, "of the completions", "that hit the length limit, above which they are truncated")
-    form: float = _row(0.5, "of a rise", "by format and length, above which the gain is not the task's")
 
     # Direct measurements
     direct_rows: int = _row(8, "rows", "of one value, before a constant reward counts")
 
     # Schedule
     rate_spent: float = _row(0.01, "of its peak", "of the learning rate, below which the policy no longer moves")
-    past_plan: float = _row(1.1, "of the planned steps", "above which a log contradicts its plan")
-    early: float = _row(0.5, "of the planned rewards", "below which a plateau is no reason to stop")
     plateau_rows: int = _row(40, "rows", "below which a noisy plateau may rise on")
 
     # Probabilities
     suspect: float = _row(0.2, "probability", "above which a failure is named as possible")
     probable: float = _row(0.5, "probability", "from which a sentence states it as a fact")
     sure: float = _row(0.95, "probability", "from which a rise counts as certain")
-    safe: float = _row(0.1, "probability", "of a failure, above which no higher learning rate is advised")
 
 
 THRESHOLDS = Thresholds()

@@ -2,8 +2,8 @@
 
     python -m benchmarks.status.ablation FOLDER ... [--keep]
 
-A threshold is left out by a value at which its condition asks for nothing. Every log is looked at after 15 rows and at
-its end. Nothing is fitted anew: the paths of a log are the same whatever is asked of them.
+A threshold is left out by a value at which its condition asks for nothing. Every log is looked at after 5, 9,
+15 and 30 rows and at its end. Nothing is fitted anew: the paths of a log are the same whatever is asked of them.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from benchmarks.common import keep, say
 from benchmarks.status.status import LABELS
 
 NONE = "none"
-BEGINNINGS = (15,)
+BEGINNINGS = (5, 9, 15, 30)
 OFF: Mapping[str, float] = {
     **dict.fromkeys((b.name for b in fields(Thresholds)), 0.0),
     "shared": 1e9, "hollow": 1e9, "spent": 1e9, "rests": 1e9, "dead_groups": 2.0, "near_top": 2.0, "solved": 2.0,
-    "past_plan": 1e9, "sure": 0.5, "safe": 1.0, "probable": 0.4, "suspect": 0.5, "waste_rows": 0,
+    "sure": 0.5, "probable": 0.4, "suspect": 0.5, "waste_rows": 0,
     "plateau_rows": 0, "direct_rows": 0, "half": 0.25, "rate_spent": -1.0,
 }  # fmt: skip
 """Threshold → value at which its condition asks for nothing; halved or doubled where there is no such value."""

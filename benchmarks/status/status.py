@@ -4,7 +4,8 @@
 
 A folder holds index.csv (columns run_id, repo, outcome_label) and csv/. The logs of `--apart` are judged apart: nothing
 was learned or chosen on them. Where the package holds numbers that were learned, every log is judged by numbers learned
-without its repository. Beside the package stand some lines of untuned rules (`rules`), an anchor that it has to beat.
+without its repository. Beside the package stand some lines of untuned rules (`rules`), and the path of the reward with
+one question alone, whether half of its gain or level is lost (`anchor`): the package has to beat both.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from itertools import pairwise
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,28 +24,39 @@ import numpy as np
 
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.diagnosis.diagnose import diagnose
+from bayes_grpo.diagnosis.mode import Mode, all_modes
+from bayes_grpo.diagnosis.result import Diagnosis
 from bayes_grpo.diagnosis.status import MODES
 from bayes_grpo.logs.reading import read_log
 from bayes_grpo.logs.run import Run
+from bayes_grpo.signals.run_paths import RunPaths
 from bayes_grpo.watching.alarms import alarms_of
 from bayes_grpo.watching.result import Watching
 from benchmarks.common import keep, say
+from benchmarks.status.calibration import Case, calibration
 
 BEGINNINGS = (4, 6, 8, 10, 15, 20, 30, 50)
 MEASURED_AT = 10
+WHO = ("package", "rules", "anchor")
 LABELS = (*MODES, "healthy", "plateaued")
-BINS = np.linspace(0.0, 1.0, 11)
-DRAWS = 1000
+ANCHOR = 0.7
+"""Probability above which a reward that has lost half of its gain or level is an alarm of the anchor."""
 
 
 class Look(NamedTuple):
-    """What is said of a log after so many rows: whether it is an alarm, which failures are named, by the rules too."""
+    """What is said of a log after so many rows.
+
+    Whether it is an alarm, which failures are named, their probabilities, the shares of draws in which they hold, what
+    a watch names, and what the rules and the anchor name.
+    """
 
     alarm: bool
     named: frozenset[str]
     probability: Mapping[str, float]
+    share: Mapping[str, float]
     watched: frozenset[str]
     rules: frozenset[str]
+    anchor: frozenset[str]
 
 
 class Judged(NamedTuple):
@@ -127,14 +138,28 @@ def measured(run: Run) -> bool:
 def look(run: Run) -> Look:
     """What is said of a run."""
     d = diagnose(run)
+    paths = RunPaths.of(run)
+    lost = paths is not None and float(paths.reward.lost()[:, -1].mean()) >= ANCHOR
+    modes = {mode.name: mode for mode in all_modes()}
     probable = {m for m in MODES if (d.probability.get(m) or 0.0) >= 0.5} | {d.status.finding.mode}
     return Look(
         d.status.alarming,
         frozenset(probable if d.status.alarming else ()),
         {m: float(d.probability.get(m, np.nan)) for m in MODES},
+        {m: _share(d, modes[m]) for m in MODES},
         frozenset(a.finding for a in alarms_of(run, d, Watching())),
         rules(run),
+        frozenset({"dynamical_instability"} if lost else ()),
     )
+
+
+def _share(diagnosed: Diagnosis, mode: Mode) -> float:
+    """Share of draws in which a mode holds at the end; NaN where no signal could show it."""
+    timeline = diagnosed.timeline
+    found = None if timeline is None else timeline.modes.get(mode.name)
+    if found is None or not found.seen:
+        return np.nan
+    return float(np.clip((found.under_way - mode.chances.least) / (mode.chances.most - mode.chances.least), 0.0, 1.0))
 
 
 def judged(row: Mapping[str, str], folder: Path, looks: int) -> Judged | None:
@@ -162,54 +187,47 @@ def rate(hits: Iterable[bool]) -> dict[str, Any]:
     return {"hits": sum(found), "of": len(found), "rate": round(sum(found) / max(len(found), 1), 4)}
 
 
-def calibration(logs: Sequence[Judged], mode: str) -> dict[str, float]:
-    """Expected calibration error at ends, what true probabilities would show, and the share that has the mode."""
-    p = np.array([x.looks[x.rows].probability[mode] for x in logs])
-    hit = np.array([x.label == mode for x in logs])[np.isfinite(p)]
-    p = p[np.isfinite(p)]
-    inside = [(p >= a) & ((p < b) | (b == 1.0)) for a, b in pairwise(BINS)]
-
-    def error(hit: np.ndarray) -> float:
-        return float(sum(abs(hit[i].mean() - p[i].mean()) * i.mean() for i in inside if i.any()))
-
-    rng = np.random.default_rng(0)
-    true = [error(rng.random(len(p)) < p) for _ in range(DRAWS)]  # of probabilities that are true, on as many logs
-    found = {"ece": error(hit), "ece if true": np.mean(true), "share": hit.mean(), "mean": p.mean()}
-    return {name: round(float(x), 4) for name, x in found.items()}
+def cases_of(logs: Sequence[Judged], mode: str) -> list[Case]:
+    """What is said of a mode at the ends of the logs."""
+    ends = [(x, x.looks[x.rows]) for x in logs]
+    return [Case(x.repository, end.share[mode], end.probability[mode], x.label == mode) for x, end in ends]
 
 
-def summary(logs: Sequence[Judged]) -> dict[str, Any]:
-    """All numbers of a set of logs."""
+def alarms(look: Look, who: str) -> bool:
+    """Whether one of `WHO` gives an alarm."""
+    return look.alarm if who == "package" else bool(getattr(look, who))
+
+
+def names(x: Judged, look: Look, who: str) -> bool:
+    """Whether one of `WHO` names the label of a log."""
+    return x.label in (look.named if who == "package" else getattr(look, who))
+
+
+def summary(logs: Sequence[Judged], learned_from: Sequence[Judged]) -> dict[str, Any]:
+    """All numbers of a set of logs; shares that are learned anew are those of other repositories of a second set."""
     good, bad = [x for x in logs if not x.failed], [x for x in logs if x.failed]
     out: dict[str, Any] = {"unfailed": len(good), "failed": len(bad), "repositories": len({x.repository for x in logs})}
     begun = {c: [x for x in good if c in x.looks and x.rows >= c + 5] for c in BEGINNINGS}
-    for who in ("package", "rules"):
-
-        def alarms(look: Look, who: str = who) -> bool:
-            return look.alarm if who == "package" else bool(look.rules)
-
-        def names(x: Judged, look: Look, who: str = who) -> bool:
-            return x.label in (look.named if who == "package" else look.rules)
-
-        each = [(x.repository, alarms(x.looks[c])) for c in BEGINNINGS for x in begun[c]]
+    for who in WHO:
+        each = [(x.repository, alarms(x.looks[c], who)) for c in BEGINNINGS for x in begun[c]]
         by_repository = {r: np.mean([a for q, a in each if q == r]) for r, _ in each}
         out[who] = {
-            "beginnings": {c: rate(alarms(x.looks[c]) for x in begun[c]) for c in BEGINNINGS},
+            "beginnings": {c: rate(alarms(x.looks[c], who) for x in begun[c]) for c in BEGINNINGS},
             "all beginnings": rate(a for _, a in each),
             "all beginnings, mean of repositories": round(float(np.mean(list(by_repository.values()))), 4),
-            "ends: false alarms": rate(alarms(x.looks[x.rows]) for x in good),
-            "ends: named": rate(names(x, x.looks[x.rows]) for x in bad),
-            "ends: alarms on failed": rate(alarms(x.looks[x.rows]) for x in bad),
-            "named at some time": rate(any(names(x, x.looks[c]) for c in x.lives) for x in bad),
-            "false at some time": rate(any(alarms(x.looks[c]) for c in x.lives) for x in good),
-            "named by label": {m: rate(names(x, x.looks[x.rows]) for x in bad if x.label == m) for m in MODES},
+            "ends: false alarms": rate(alarms(x.looks[x.rows], who) for x in good),
+            "ends: named": rate(names(x, x.looks[x.rows], who) for x in bad),
+            "ends: alarms on failed": rate(alarms(x.looks[x.rows], who) for x in bad),
+            "named at some time": rate(any(names(x, x.looks[c], who) for c in x.lives) for x in bad),
+            "false at some time": rate(any(alarms(x.looks[c], who) for c in x.lives) for x in good),
+            "named by label": {m: rate(names(x, x.looks[x.rows], who) for x in bad if x.label == m) for m in MODES},
         }
     early = [x for x in bad if x.measured]
     out["package"] |= {
         "measured failures named at 10 rows": rate(x.looks[MEASURED_AT].alarm for x in early),
         "watch: false alarms": rate(any(x.looks[c].watched for c in x.lives) for x in good),
         "watch: named": rate(any(x.label in x.looks[c].watched for c in x.lives) for x in bad),
-        "calibration": {m: calibration(logs, m) for m in MODES},
+        "calibration": {m: calibration(cases_of(logs, m), cases_of(learned_from, m)) for m in MODES},
         "false at the end": sorted(x.name for x in good if x.looks[x.rows].alarm),
         "not named": sorted(x.name for x in bad if not any(names(x, x.looks[c], "package") for c in x.lives)),
     }
@@ -225,6 +243,7 @@ def main() -> None:
     parser.add_argument("--keep", action="store_true", help="keep the result among the stored ones")
     asked = parser.parse_args()
     result: dict[str, Any] = {}
+    at_hand: list[Judged] = []
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         for name, folders in (("at hand", asked.folders), ("apart", asked.apart)):
             rows = [
@@ -234,10 +253,12 @@ def main() -> None:
                 if row["outcome_label"] in LABELS
             ]
             found = pool.map(partial(judged, looks=asked.looks), *zip(*rows, strict=True)) if rows else ()
-            result[name] = summary([x for x in found if x is not None])
+            logs = [x for x in found if x is not None]
+            at_hand = at_hand or logs
+            result[name] = summary(logs, at_hand)
             if name == "apart":  # no log of these is to be looked at by itself
                 del result[name]["package"]["false at the end"], result[name]["package"]["not named"]
-            for who in ("package", "rules"):
+            for who in WHO:
                 for what, value in result[name].get(who, {}).items():
                     print(f"{name:8s} {who:8s} {what}: {value}")
     if asked.keep:

@@ -24,7 +24,7 @@ QUIET = {
     "falls": (), "held_out_falls": 0.0, "held_out_stays": 0.0, "rate_spent": None, "ended": False, "early": False,
     "latest": False, "resumed": None, "stuck": None, "constant": False, "noisy": True, "truncated_pays": False,
     "suggested": {}, "every_step": True, "rows_planned": None, "group_size": 8.0, "view": NO_SIGNALS, "fell": 0.0,
-    "step_name": StepName,
+    "step_name": StepName, "declined": False, "clearly_fell": False,
 }  # fmt: skip
 """What no action of these runs depends on."""
 
@@ -67,7 +67,7 @@ def test_no_finding_leads_past_a_row(finding):
         if "raise the learning rate" in text:
             assert not f.signs
             assert f.kl < 1.0
-            assert f.failing <= THRESHOLDS.safe
+            assert f.failing <= THRESHOLDS.suspect
             assert f.rows >= THRESHOLDS.waste_rows
             assert not f.not_finite
             assert not f.level > THRESHOLDS.near_top

@@ -169,3 +169,19 @@ def test_a_reward_that_swings_warrants_a_look_though_it_is_back_at_its_best():
 
 def test_a_kl_that_grows_from_zero_in_a_run_that_learns_is_no_sign():
     assert diagnose(signal("kl", 1e-4 + 0.03 * steps(N))).status.finding.kind != "instability_signs"
+
+
+def test_a_reward_past_its_peak_is_said_to_fall_though_it_lies_above_its_start():
+    hump = np.interp(steps(N), [1, 25, N], [0.1, 0.9, 0.62]) + 0.02 * NOISE
+    status = diagnose(run(hump)).status
+    assert (status.status, status.finding.kind) == ("watch", "falls_early")
+    assert not status.action.goes_on
+
+
+def test_no_higher_rate_for_a_reward_that_declines_by_little():
+    level = 0.5 + 0.005 * NOISE
+    settings = {"learning_rate": 1e-5, "kl_weight": 0.0}
+    for slope, raised in ((0.0, True), (-0.015, False)):
+        status = diagnose(run(level + slope * steps(N) / N, **settings)).status
+        assert status.finding.kind == "flat"
+        assert any(x.setting == "learning_rate" for x in (status.action, *status.actions)) is raised

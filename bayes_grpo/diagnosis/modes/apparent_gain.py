@@ -28,14 +28,14 @@ class ApparentGain(Mode):
         """Whether the reward has risen, mostly by form: by rollouts, else by the log."""
         gain = view.gain
         if gain is not None and not np.isnan(gain.p_form):
-            formal = gain.p_form > THRESHOLDS.half and float(gain.form_share_at(view.steps[-1:])[0]) > THRESHOLDS.form
+            formal = gain.p_form > THRESHOLDS.half and float(gain.form_share_at(view.steps[-1:])[0]) > THRESHOLDS.half
             return (view.rise > THRESHOLDS.material) & formal
         parts = form_and_task(view)
         if parts is None:
             return None
         form, task = (np.maximum(x, 0.0) for x in parts)
         rises = form + task > np.maximum(THRESHOLDS.material * view.reward.span, view.reward.noise)
-        return rises & (form > THRESHOLDS.form * (form + task))
+        return rises & (form > THRESHOLDS.half * (form + task))
 
     def text(self, view: RunView, first: float, last: float) -> str:
         """Changes of form and task rewards."""

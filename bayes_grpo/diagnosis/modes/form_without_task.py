@@ -32,7 +32,7 @@ class FormWithoutTask(Mode):
         dead = np.all([view.on_grid(x) < THRESHOLDS.fell * _height(x) for x in task.values()], axis=0)
         weights = view.weighted_parts
         formal = np.sum([weights.get(name, 1.0) * view.on_grid(x) for name, x in form.items()], axis=0)
-        return dead & (formal > THRESHOLDS.form * np.maximum(view.reward.recent, 0.0)) & (formal > 0.0)
+        return dead & (formal > THRESHOLDS.half * np.maximum(view.reward.recent, 0.0)) & (formal > 0.0)
 
     def text(self, view: RunView, first: float, last: float) -> str:
         """Level of the task's components, and those that never moved."""

@@ -26,9 +26,10 @@ class Plateaued(Mode):
     def holds(self, view: RunView) -> np.ndarray:
         """The last half of the rows up to each step stays within a small part of the range."""
         path = view.reward
-        place = np.arange(path.draws.shape[1])
+        level = path.trailing
+        place = np.arange(level.shape[1])
         near = THRESHOLDS.rests * path.span
-        moved = [np.abs(path.recent - path.draws[:, place * part // 4]) for part in (2, 3)]
+        moved = [np.abs(level - level[:, place * part // 4]) for part in (2, 3)]
         return (moved[0] < near) & (moved[1] < near) & (place > 0)
 
     def text(self, view: RunView, first: float, last: float) -> str:
