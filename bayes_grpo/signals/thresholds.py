@@ -19,7 +19,7 @@ class Thresholds:
     """The numbers. A "share of the range" is one of the way from the lowest reward to the highest."""
 
     # A reward that is lost, rises or rests
-    half: float = _row(0.5, "share", "of a gain, or of a level high from the start, whose loss is a failure; of a whole")
+    half: float = _row(0.5, "share", "of a gain, or of a level high at the start, whose loss is a failure; of a whole")
     material: float = _row(0.05, "of the range", "below which no fall and no rise matters")
     fell: float = _row(0.1, "of the best", "that a reward loses, before its fall is named")
     rests: float = _row(0.04, "of the range", "within which a reward rests over the last half of its rows")
