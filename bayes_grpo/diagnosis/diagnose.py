@@ -13,6 +13,7 @@ from bayes_grpo.diagnosis.actions import advice
 from bayes_grpo.diagnosis.causes import status_of
 from bayes_grpo.diagnosis.facts import Facts
 from bayes_grpo.diagnosis.few_rows import SINGLE_STEPS, status_of_rows
+from bayes_grpo.diagnosis.freshness import freshness
 from bayes_grpo.diagnosis.mode import HELD_OUT, Timeline, all_modes, timeline_of
 from bayes_grpo.diagnosis.modes.lost_gradient import zeros_of
 from bayes_grpo.diagnosis.plausibility import implausible, negative_kl, of_groups
@@ -79,8 +80,7 @@ def diagnose(run: RunLike, *, up_to_step: float | None = None, rollouts: Rollout
         estimate = timeline.now
         zeros = zeros_of(view)
         evidence = _evidence(timeline, view) | ({} if zeros is None else {"zero_loss": zeros.clause})
-        below = negative_kl(shown)
-        evidence |= {} if below is None else {"negative_kl": below.clause}
+        evidence |= {x.kind: x.clause for x in (negative_kl(shown), freshness(shown)) if x is not None}
         resumed = resume_behind(timeline, view)
         facts = Facts(view, timeline, resumed)
         if resumed is not None:

@@ -278,6 +278,17 @@ def _signal_changed(f: Finding) -> str:
     return f"{name} went from {f.numbers['before']:.2g} to {f.numbers['after']:.2g}"
 
 
+def _freshness(f: Finding) -> str:
+    n, out = f.numbers, []
+    if "stale" in n:
+        age = f"{n['stale']:.2g} updates after they were sampled (at most {n['stale_most']:.2g})"
+        out.append(f"completions are trained on {age}")
+    if "dropped" in n:
+        what = f.signals[0] if f.signals != ("unknown",) else "groups or completions"
+        out.append(f"{n['dropped']:.2g} {what} a step are thrown away, too old or failed")
+    return joined(out)
+
+
 _ZERO = {
     "loss": ("centered advantages average to 0", "the ratios stay near 1"),
     "clip_ratio": ("every ratio is 1", "no ratio leaves the clip range"),
@@ -344,6 +355,7 @@ _FINDINGS: Mapping[str, Callable[[Finding], str | tuple[str, str]]] = {
     "signal_changed": _signal_changed,
     "reads_zero": _reads_zero,
     "negative_kl": _negative_kl,
+    "freshness": _freshness,
 }
 """Kind that is no mode → its template."""
 _MEANS = "the drawn paths of the reward"

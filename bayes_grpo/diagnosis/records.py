@@ -37,8 +37,8 @@ FindingKind = Literal[
     "high_kl", "truncated_step", "near_limit", "no_variance", "zero_gradient", "no_reward", "few_weights",
     # Events that are over, and changes at a resume.
     "dip", "jump", "resumed", "signal_changed",
-    # Why a loss or clip ratio reads as zero, and what a KL below zero means.
-    "reads_zero", "negative_kl",
+    # Why a loss or clip ratio reads as zero, what a KL below zero means, how old completions are.
+    "reads_zero", "negative_kl", "freshness",
 ]  # fmt: skip
 """Kinds of findings."""
 

@@ -39,7 +39,7 @@ GENERIC = trainer_row(
         accuracy: ~accuracy acc train_accuracy correct;
         completions_clipped_ratio: completions_clipped_ratio completions/clipped_ratio truncation_rate truncated_ratio;
         gold_reward: gold_reward reward/gold gold_reward_mean gold_score true_reward reward/correctness_f reward/f;
-        engine_mismatch: engine_mismatch kl_divergence_inference=kl;
+        engine_mismatch: engine_mismatch kl_divergence_inference=k3;
         staleness: staleness staleness_mean async/staleness_mean async/steps_since_sync policy_version_gap_mean
         off_policy/lag_batches;
         step_time: step_time time/step step_seconds seconds_per_step time/total timing/step timing_s/step perf/step_s
@@ -335,6 +335,12 @@ TRAINERS = (
             loss: actor/pg_loss* actor/total_loss*""",
         config="""group_size: num_return_sequences_in_group; prompts_per_step: rollout_batch_size;
             total_steps: max_steps""",
+    ),
+    trainer_row(
+        name="Baseten Loops",
+        signature="reward/group_std_mean",
+        keys="reward: reward/mean; reward_std: reward/group_std_mean",
+        std_kind="within",
     ),
     trainer_row(
         name="MiniMind",

@@ -185,3 +185,38 @@ def test_no_higher_rate_for_a_reward_that_declines_by_little():
         status = diagnose(run(level + slope * steps(N) / N, **settings)).status
         assert status.finding.kind == "flat"
         assert any(x.setting == "learning_rate" for x in (status.action, *status.actions)) is raised
+
+
+@pytest.mark.parametrize(
+    ("level", "word", "explained"),
+    [
+        (0.1, "k1", True),
+        (-0.1, "k1", False),
+        (-0.1, "log-probability difference", True),
+        (3.0, "absolute log-probability difference", False),
+        (0.1, "k3", False),
+    ],
+)
+def test_a_constant_offset_as_of_top_p_sampling_is_explained(level, word, explained):
+    made = replace(signal("engine_mismatch", level * (1.0 + 0.02 * NOISE)), definitions={"engine_mismatch": word})
+    assert ("can come from top-p or top-k sampling" in diagnose(made).evidence["engine_gap"]) is explained
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "word", "says"),
+    [
+        (
+            "staleness",
+            np.tile([1.0, 3.0], N // 2),
+            "standard",
+            "trained on 2 updates after they were sampled (at most 3)",
+        ),
+        ("dropped", np.tile([0.0, 4.0], N // 2), "groups a step", "2 groups a step are thrown away, too old or failed"),
+        ("dropped", 5.0 * steps(N), "completions since the start", "5 completions a step are thrown away"),
+        ("dropped", np.zeros(N), "groups a step", None),
+    ],
+)
+def test_old_and_dropped_completions_have_their_sentence(name, values, word, says):
+    found = diagnose(replace(signal(name, values), definitions={name: word})).evidence
+    assert ("freshness" in found) is (says is not None)
+    assert says is None or says in found["freshness"]

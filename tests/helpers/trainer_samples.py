@@ -425,6 +425,13 @@ SAMPLES: Sequence[Sample] = (
         settings={"group_size": 16, "prompts_per_step": 4, "total_steps": 300},
     ),
     Sample.of(
+        "trainer: Baseten Loops; label: Baseten Loops; reward: reward/mean; step: step",
+        signals=logged("reward_std: reward/group_std_mean"),
+        config={},
+        settings={},
+        file=("steps.jsonl", jsonl(beside("step"))),
+    ),
+    Sample.of(
         "trainer: MiniMind; label: MiniMind; reward: Reward",
         signals=logged(
             "kl: KL_ref; completion_length: Avg Response Len; learning_rate: Learning Rate; loss: Actor Loss"

@@ -10,6 +10,8 @@ is constant and harmless.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from bayes_grpo.common.intervals import interval, span_text
@@ -18,9 +20,14 @@ from bayes_grpo.diagnosis.view import RunView
 from bayes_grpo.logs.signals import SIGNALS, STANDARD, Healthy, healthy_text
 from bayes_grpo.signals.thresholds import THRESHOLDS
 
+_GAPS = SIGNALS["engine_mismatch"].definitions
 _WEIGHTS = ("importance_ess", "importance_ratio")
 _SAMPLER = "trainer to sampler"
 """Definition of importance weights that are the mismatch, and not the effect of an update."""
+_SHIFTED = {_GAPS["k1"].word: 1.0, _GAPS["signed"].word: -1.0, _GAPS["abs"].word: 1.0}
+"""Definition → sign of the constant by which the renormalization of top-p or top-k sampling shifts it."""
+_LARGEST_SHIFT = -math.log(0.7)
+"""Shift by top-p sampling from 70% of the probability, in nats."""
 _WORDS = {
     "importance_ess": "the effective share of the importance weights",
     "importance_ratio": "the mean importance weight",
@@ -53,10 +60,14 @@ class EngineGap(Mode):
             word = view.run.definitions.get(name, STANDARD)
             what = _WORDS.get(name, f"the mismatch of sampler and trainer ({word})")
             start, now = (float(np.median(x)) for x in (path.start, path.now))
-            moved = f"is {now:.2g}"
+            moved, why = f"is {now:.2g}", ""
             if abs(now - start) > THRESHOLDS.half * abs(start):
                 moved = f"went from {start:.2g} to {now:.2g}"
-            out.append(f"{what} {moved} (healthy: {healthy_text(healthy)})")
+            elif 0.0 < _SHIFTED.get(word, 0.0) * now <= _LARGEST_SHIFT:
+                why = (
+                    ". A constant offset of this size can come from top-p or top-k sampling alone, and is then harmless"
+                )
+            out.append(f"{what} {moved} (healthy: {healthy_text(healthy)}){why}")
         gap = view.signal("engine_mismatch")
         if not out and gap is not None:
             grown = interval(gap.at(np.array([last]))[:, 0] / gap.start)
