@@ -120,7 +120,12 @@ def in_english(text: str) -> str:
 
 _KIND = re.compile(r"(?:^|[/_.\s])(?:type|split|phase|mode|stage|kind|event|subset|partition)$", re.IGNORECASE)
 """Keys whose text says what a row is of, such as "split" and "log_type"."""
-_TRAIN = re.compile(r"train|training", re.IGNORECASE)
+_TRAIN = re.compile(r"(?:.*[-_/ ])?(?:train|training|rollouts?)", re.IGNORECASE)
+_FLAG = re.compile(
+    r"(?:^|[/_.])(?:is_)?(?:eval|evaluation|val|validation|test|held[-_]?out)$",
+    re.IGNORECASE,
+)
+"""Keys whose truth value says whether a row is of an evaluation."""
 _LONGEST_KIND = 32
 """Characters from which on a text says more than a kind, such as a completion."""
 _EVALUATION = re.compile(
@@ -136,13 +141,61 @@ _BEFORE = "eval/"
 
 def marked_evaluation(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """A row as it is, or that of an evaluation with "eval/" before the keys of what was measured."""
-    kinds = (key for key, value in row.items() if type(value) is str and _is_evaluation(value))
-    return of_evaluation(row) if any(type(key) is str and _KIND.search(key) for key in kinds) else row
+    named = (key for key, value in row.items() if type(value) is str and _is_evaluation(value))
+    flagged = (key for key, value in row.items() if value is True)
+    marked = any(type(key) is str and _KIND.search(key) for key in named)
+    marked = marked or any(type(key) is str and _FLAG.search(key) for key in flagged)
+    return of_evaluation(row) if marked else row
 
 
 def of_evaluation(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """The row of an evaluation with "eval/" before the keys of what was measured."""
-    return {k if _KIND.search(k) or _KEPT.search(normal(k)) else f"{_BEFORE}{k}": v for k, v in row.items()}
+    return {_key_of_evaluation(k): v for k, v in row.items()}
+
+
+def _key_of_evaluation(key: str) -> str:
+    kept = _KIND.search(key) or _KEPT.search(normal(key)) or _FLAG.search(key)
+    return key if kept else f"{_BEFORE}{key}"
+
+
+class RowKinds:
+    """Which rows of records that come one by one are of an evaluation, by texts under a key of any name.
+
+    A text such as "gsm8k_test" says so where all other texts under its key are of training.
+    """
+
+    def __init__(self) -> None:
+        """Before the first row."""
+        self._evaluations: dict[str, list[int]] = {}
+        self._trained: set[str] = set()
+        self._other: set[str] = set()
+
+    def add(self, place: int, row: Mapping[str, Any]) -> None:
+        """One row.
+
+        Args:
+            place: Its number.
+            row: Its keys and values.
+        """
+        for key, value in row.items():
+            if type(value) is not str or type(key) is not str or key in self._other:
+                continue
+            if _ends_as_evaluation(value):
+                self._evaluations.setdefault(key, []).append(place)
+            elif len(value) < _LONGEST_KIND and _TRAIN.fullmatch(value.strip()):
+                self._trained.add(key)
+            elif value.strip():
+                self._other.add(key)
+                self._evaluations.pop(key, None)
+
+    def parted(self, table: Table) -> Table:
+        """The table of these rows, with keys of their own for what an evaluation measured."""
+        found = [rows for key, rows in self._evaluations.items() if key in self._trained]
+        if not found:
+            return table
+        rows = np.zeros(table.n, bool)
+        rows[[place for part in found for place in part]] = True
+        return table.moved(rows, _key_of_evaluation)
 
 
 def parted(columns: dict[str, Any]) -> Table:
@@ -170,6 +223,13 @@ def _parts_rows(name: str, values: list[Any]) -> bool:
 def without_nan(values: np.ndarray) -> list[Any]:
     """An array's values as a list; NaN, which stands for a missing value in arrays and frames, as None."""
     return [None if x != x else x for x in values.tolist()]
+
+
+def _ends_as_evaluation(value: str) -> bool:
+    """Whether a text, or the last word of it, names an evaluation."""
+    if len(value) >= _LONGEST_KIND:
+        return False
+    return _is_evaluation(value) or _is_evaluation(re.split(r"[-_/ ]", value.strip())[-1])
 
 
 def _is_evaluation(value: Any) -> bool:

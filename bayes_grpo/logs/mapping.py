@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
-from bayes_grpo.common.text import counted, listed
+from bayes_grpo.common.text import clean, counted, listed
 from bayes_grpo.logs.columns import COMPONENT, ENVIRONMENT, Columns
 from bayes_grpo.logs.hygiene import ROLLOUTS, first_updates, on_updates, repeated_rows
 from bayes_grpo.logs.keyindex import KeyIndex, normal
@@ -25,6 +25,11 @@ _NOT_AN_EVAL = re.compile(
     r"step|epoch|time|runtime|per_second|truncated|length|_len|tokens|num_turns|loss|/std@|/best@|-pass@"
     r"|error|violation|perplexity|_std$|/std$"
 )
+_LOWER_IS_BETTER = re.compile(
+    r"^(?!.*(?:reward|score)).*(?:^|[/_.\s])(?:errors?|violations?|loss|losses|perplexity|ppl|wer|cer|regret|failures?|failed|hallucinations?|"
+    r"refusals?|mae|mse|rmse)(?:$|[/_.\s])"
+)
+"""Words of what should fall, in a key that the user names as a reward; a reward for it rises."""
 _ZERO = 1e-9
 _COUNTERS = (*ROLLOUTS, "optimizer_step", "optim_step", "train_step", "update", "update_step", "policy_step")
 """Keys that count rollouts or updates, for a second counter."""
@@ -57,6 +62,8 @@ def map_columns(table: Table, choices: Choices, hint: Trainer | None = None) -> 
         columns.use("reward", found, " + ".join(found))
         signals = {name: x for name, x in signals.items() if name != "accuracy" or [*columns.raw[name]] != found}
         reward = np.sum(index.columns(found, "reward functions"), axis=0)
+        if "reward" in choices:
+            reward = _upward(columns, "reward", found[0], reward)
     elif "eval_reward" in columns.keys:
         columns.notes.append("no train reward in the log; only the evaluation reward is there")
     else:
@@ -281,8 +288,9 @@ def _pooled(columns: Columns, keys: list[str], pool: str) -> np.ndarray:
 def _evals(columns: Columns, named: str | None) -> np.ndarray:
     index = columns.index
     if named:
-        columns.use("eval_reward", [index.named(named, "heldout")])
-        return index.table.column(columns.keys["eval_reward"])
+        key = index.named(named, "heldout")
+        columns.use("eval_reward", [key])
+        return _upward(columns, "eval_reward", key, index.table.column(key))
     for found in index.find((*columns.trainer.keys.get("heldout", ()), *GENERIC.keys["heldout"])):
         usable = [k for k in found if not _NOT_AN_EVAL.search(normal(k))]
         if len(usable) > 1:
@@ -293,3 +301,14 @@ def _evals(columns: Columns, named: str | None) -> np.ndarray:
             columns.use("eval_reward", usable, f"mean of {', '.join(usable)}" if len(usable) > 1 else "")
             return np.mean(index.columns(usable, "evaluation rewards"), axis=0)
     return np.full(index.table.n, np.nan)
+
+
+def _upward(columns: Columns, name: str, key: str, values: np.ndarray) -> np.ndarray:
+    """Values of a named key so that higher is better: 1 minus a rate that should fall, minus what has no such range."""
+    if not _LOWER_IS_BETTER.search(normal(key)):
+        return values
+    known = values[np.isfinite(values)]
+    rate = bool(len(known)) and known.min() >= 0.0 and known.max() <= 1.0
+    columns.use(name, [key], f"1 - {key}" if rate else f"-{key}")
+    columns.notes.append(f"lower is better for {clean(key)!r}: {'1 minus it' if rate else 'its negative'} is read")
+    return 1.0 - values if rate else -values

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -201,6 +201,22 @@ class Table:
         cells: dict[str, list[_Cells]] = {}
         for name, values in zip(keys, self._cells.values(), strict=True):
             cells.setdefault(name, values)
+        return Table(self.n, cells, self.labels)
+
+    def moved(self, rows: np.ndarray, other: Callable[[str], str]) -> Table:
+        """The same with what some rows hold under other keys.
+
+        Args:
+            rows: Whether a row is one of them, shape (n,).
+            other: Key → the key under which those rows have its values.
+        """
+        cells: dict[str, list[_Cells]] = {}
+        for key in self.keys:
+            for found in self._cells[key]:
+                there = rows[found.rows]
+                for kept, name in ((~there, key), (there, other(key))):
+                    if kept.any():
+                        cells.setdefault(name, []).append(_Cells(found.rows[kept], found.values[kept]))
         return Table(self.n, cells, self.labels)
 
     def digest(self) -> str:

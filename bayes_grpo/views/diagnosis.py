@@ -31,6 +31,8 @@ from bayes_grpo.diagnosis.wording import as_sentence, label_of
 
 _MOVES = ("growing", "plateaued")
 """Modes of a reward that does not fail."""
+NOT_SEEN = "not seen"
+"""In place of the probability of a mode that no logged signal can show."""
 _PART_HEADS = (
     "appears at step", "at its start", "now", "P(rises)", "adds to the reward", "share of the gain", "falls since step",
 )  # fmt: skip
@@ -171,23 +173,28 @@ def marks(d: Diagnosis) -> dict[str, float]:
     return {label_of(e.mode): float(round(e.onset.median)) for e in failures[:3]} | found
 
 
+def _seen(d: Diagnosis, name: str) -> bool:
+    """Whether a logged signal can show a mode."""
+    return d.timeline is not None and name in d.timeline.modes and d.timeline.modes[name].seen
+
+
 def _weighed(d: Diagnosis, name: str) -> str:
     """The probability of a mode behind its name; "" where no signal tells."""
-    seen = d.timeline is not None and name in d.timeline.modes and d.timeline.modes[name].seen
-    return f" ({percent(d.probability[name])})" if seen else ""
+    return f" ({percent(d.probability[name])})" if _seen(d, name) else ""
 
 
 def mode_table(d: Diagnosis) -> Tabular:
-    """The probability that each mode is under way, and since when."""
+    """The probability that each mode is under way, and since when; those that no logged signal shows are last."""
 
     def line(name: str, p: float) -> tuple[Cell, ...]:
         mark, onset = name == d.status.finding.mode, d.onsets.get(name)
         sharp = onset is not None and onset.step.low == onset.step.high
         since = "" if onset is None else f"{onset.step.median:.0f}" if sharp else ranged(onset.step, ".0f")
         label = label_of(name)
-        return words(label, term=label, mark=mark), number(probability_text(p), mark=mark), number(since)
+        chance_text = probability_text(p) if _seen(d, name) else NOT_SEEN
+        return words(label, term=label, mark=mark), number(chance_text, mark=mark), number(since)
 
-    ordered = sorted(d.probability.items(), key=lambda item: -item[1])
+    ordered = sorted(d.probability.items(), key=lambda item: (not _seen(d, item[0]), -item[1]))
     heads = ("mode", Cell("under way", term="under way"), Cell("since step", term="onset"))
     return table("Probability that each mode is under way", heads, (line(*x) for x in ordered))
 

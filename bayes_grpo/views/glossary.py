@@ -30,7 +30,8 @@ GLOSSARY: Mapping[str, str] = {
     "horizon": "Last step of the forecast.",
     "remaining gain": "Underlying reward at the horizon, less the one now.",
     "net value": "Value of the reward gained by a step, less the cost of the steps.",
-    "under way": "Probability that a failure is happening now, alone or with another one.",
+    "under way": "Probability that a failure is happening now, alone or with another one; "
+    "not seen: no logged signal can show it.",
     "onset": "Step at which a failure began, with its interval.",
     "NaN or infinite values": "Rows in which a signal that every other row has is NaN or infinite.",
     "prompts too easy or too hard": "Most groups are all correct, or all wrong: either way they teach nothing.",

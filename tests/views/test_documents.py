@@ -19,6 +19,7 @@ from bayes_grpo.diagnosis.status import Status
 from bayes_grpo.forecasting.summary import summarize_forecast
 from bayes_grpo.views.terminal import print_document, sparkline
 from bayes_grpo.views.view import view
+from tests.helpers.runs import make_run, steps
 from tests.helpers.shown import text_of
 from tests.report.conftest import SHORT, run_of
 
@@ -132,3 +133,19 @@ def test_a_result_of_ones_own_is_shown_by_one_function():
     assert text_of(Own(2.0)).splitlines()[0] == "The value is 2."
     assert "[red]a[/red]" in text_of(Own(2.0))
     assert "--details" in text_of(Own(2.0), details=False)
+
+
+def test_a_failure_that_no_logged_signal_shows_has_no_number():
+    step = steps(60)
+    rising = 0.3 + 0.008 * step
+    without = view(diagnose(make_run(step, rising)))
+    alongside = {float(s): float(r) for s, r in zip(step[9::10], rising[9::10], strict=True)}
+    evaluated_too = view(diagnose(make_run(step, rising, evals=alongside)))
+    shown, seen = (
+        {row[0].text: row[1].text for row in document.table.rows if document.table is not None}
+        for document in (without, evaluated_too)
+    )
+    assert shown["reward hacking"] == "not seen"
+    assert shown["dynamical instability"] != "not seen"
+    assert [*shown.values()].index("not seen") >= sum(text != "not seen" for text in shown.values())
+    assert seen["reward hacking"] != "not seen"
