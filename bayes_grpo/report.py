@@ -29,6 +29,7 @@ from bayes_grpo.signals.thresholds import THRESHOLDS
 from bayes_grpo.views.decision import decision_document
 from bayes_grpo.views.diagnosis import (
     episode_tables,
+    evaluation_line,
     evidence_lines,
     gain_tables,
     marks,
@@ -138,6 +139,7 @@ def page_of(run: Run, found: Analysis) -> Document:
         status="" if status is None else status.status,
         chance=None if status is None else status.chance,
         answer=answer,
+        evaluation="" if found.diagnosis.value is None else evaluation_line(found.diagnosis.value),
         why=why,
         do="" if status is None else status.action.sentence,
         tone="doubt" if status is None else TONES[status.status],

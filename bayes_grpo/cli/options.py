@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -187,6 +187,7 @@ class Around:
     def document(self, result: Any) -> Document:
         """A result as a document, with what is around it."""
         from bayes_grpo.analysis.conditional import given_status
+        from bayes_grpo.views.diagnosis import evaluation_line
         from bayes_grpo.views.view import with_part
 
         document = bg.view(result)
@@ -196,7 +197,11 @@ class Around:
             document = document.with_series(step.tolist(), reward.tolist(), {} if marked is None else marked.events)
         for title, part in self.parts.items():
             document = with_part(document, title, part)
-        return document if self.status is None else given_status(document, self.status)
+        if self.status is not None:
+            document = given_status(document, self.status)
+        if self.diagnosis is None:
+            return document
+        return replace(document, evaluation=evaluation_line(self.diagnosis, finding=bool(document.status)))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -199,6 +199,7 @@ class Document:
     Attributes:
         title: What it is about, such as the name of a run.
         answer: The answer, at most 20 words.
+        evaluation: Where the evaluation reward stands, after the answer; "" where none is logged or the answer has it.
         why: What the answer rests on.
         do: What to do now.
         about: Rows, steps and source, one line.
@@ -235,13 +236,15 @@ class Document:
     series: Sparkline | None = None
     made: str = ""
     conditional: bool = True
+    evaluation: str = ""
 
     @property
     def first_lines(self) -> tuple[str, ...]:
         """Answer, why and what to do: what ``--short`` prints."""
         chance = "" if self.chance is None else f" ({percent(self.chance)})"
         lead = f"{self.status.upper()}{chance}: " if self.status else ""
-        return tuple(x for x in (f"{lead}{self.answer}", self.why, self.do and f"Do now: {self.do}") if x)
+        first = " ".join(x for x in (f"{lead}{self.answer}", self.evaluation) if x)
+        return tuple(x for x in (first, self.why, self.do and f"Do now: {self.do}") if x)
 
     def with_series(self, step: Sequence[float], reward: Sequence[float], events: Mapping[str, float]) -> Document:
         """The same with the rewards of its run and marked events."""

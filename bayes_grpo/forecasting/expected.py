@@ -14,6 +14,8 @@ from bayes_grpo.logs.settings import Setting
 AHEAD = 1.5
 """Horizon in units of the last logged step, where no planned length lies ahead."""
 GIVEN = "given"
+FAR_HORIZON = 10.0
+"""Lengths of the log ahead of its end beyond which no row supports a forecast."""
 
 
 class Horizon(NamedTuple):
@@ -35,6 +37,37 @@ class Horizon(NamedTuple):
             return ""
         reached = f"{self.origin.removesuffix(_REACHED)} (the planned length is reached)"
         return f"forecast to step {self.until:g}, {_WORDS.get(self.origin, reached)}"
+
+
+class FarHorizon(NamedTuple):
+    """A horizon so far ahead that no row supports a forecast.
+
+    Attributes:
+        until: Optimizer step.
+        length: Steps from the start to the last logged row.
+    """
+
+    until: float
+    length: float
+
+    @property
+    def sentence(self) -> str:
+        """The caution in words."""
+        return (
+            f"the horizon, step {self.until:g}, is more than ten times the log's length of {self.length:g} steps "
+            "ahead: nothing supports a forecast that far; take a nearer one"
+        )
+
+    @classmethod
+    def of(cls, until: float, last: float, length: float) -> FarHorizon | None:
+        """A horizon, where it is too far; None elsewhere.
+
+        Args:
+            until: Optimizer step.
+            last: Last logged step.
+            length: Steps from the start to the last logged row.
+        """
+        return cls(until, length) if until - last > FAR_HORIZON * length else None
 
 
 _PLANNED, _FURTHER = "planned length", f"{AHEAD:g} times the last step"

@@ -19,7 +19,7 @@ from bayes_grpo.common.runtime import Progress, or_silent
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.fitting.window import FitRows
 from bayes_grpo.forecasting.events import shipped_event_rates
-from bayes_grpo.forecasting.expected import GIVEN, horizon_of
+from bayes_grpo.forecasting.expected import GIVEN, FarHorizon, horizon_of
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES, Ensemble, fit_ensemble, trusted
 from bayes_grpo.forecasting.inputs import ForecastInputs, inputs_of_run
 from bayes_grpo.forecasting.mixture import freeze_after_schedule, mix_events, regimes_and_last_value
@@ -72,6 +72,7 @@ class Forecast(Shown):
         until_from: Source of the horizon, see `bayes_grpo.forecasting.expected.Horizon`.
         reference_runs: Effect of the reference runs; None without any.
         fallen: Loss of the reward at its last row; None without a loss.
+        far: The horizon, where it is too far ahead for these rows; None elsewhere.
         not_converged: Regimes left out because their posterior was not reached.
     """
 
@@ -99,6 +100,7 @@ class Forecast(Shown):
     until_from: str = GIVEN
     reference_runs: ReferencesUsed | None = None
     fallen: Fallen | None = None
+    far: FarHorizon | None = None
     not_converged: tuple[str, ...] = ()
 
     @property
@@ -147,12 +149,6 @@ class Forecast(Shown):
         )
 
 
-FAR_HORIZON = 10.0
-"""Lengths of the log ahead of its end beyond which no row supports a forecast."""
-TOO_FAR = (
-    "the horizon, step {:g}, is more than ten times the log's length of {:g} steps ahead: nothing supports a forecast "
-    "that far; take a nearer one (horizon, --horizon)"
-)
 FALLEN = "the reward has fallen since about step {:.0f}, so the forecast also uses what other collapsed runs did next"
 ALONE = "a single regime: no weights, no last-value forecaster and no unmodeled events"
 
@@ -272,8 +268,6 @@ def forecast_of_regimes(
     notes = inputs.notes + fitted.notes
     until = float(requested.step[requested.of_forecast][-1])
     length = float(inputs.table.step[-1]) - inputs.table.start
-    if until - float(inputs.table.step[-1]) > FAR_HORIZON * length:
-        notes = (TOO_FAR.format(until, length), *notes)
     if fallen is not None:
         notes += (FALLEN.format(fallen.best_step),)
     if not several:
@@ -308,4 +302,5 @@ def forecast_of_regimes(
         lag=table.lag,
         reference_runs=used,
         fallen=inputs.fallen,
+        far=FarHorizon.of(until, float(table.step[-1]), length),
     )

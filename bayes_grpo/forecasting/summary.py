@@ -13,7 +13,7 @@ from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import LEVEL, Interval, interval, percent
 from bayes_grpo.common.results import About, frame_of, reward_words
 from bayes_grpo.forecasting.events import COLLAPSE, TAKEOFF
-from bayes_grpo.forecasting.expected import Expected
+from bayes_grpo.forecasting.expected import Expected, FarHorizon
 from bayes_grpo.forecasting.references import ReferencesUsed
 from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.schedule import PLAN_OVER
@@ -166,6 +166,7 @@ class ForecastSummary(Expected):
         schedule_ends: Step at which it reaches 0; infinite where it does not.
         threshold_from: Where the gain that counts comes from; "" where it was given.
         reference_runs: Effect of the reference runs; None without any.
+        far: The horizon, where it is too far ahead for these rows; None elsewhere.
     """
 
     outlook: RewardOutlook
@@ -183,6 +184,7 @@ class ForecastSummary(Expected):
     schedule_ends: float
     threshold_from: str
     reference_runs: ReferencesUsed | None = None
+    far: FarHorizon | None = None
 
     not_in_json = ("outlook",)
 
@@ -251,6 +253,7 @@ def summarize_forecast(
         schedule=f.schedule.shape,
         schedule_ends=f.schedule.total_steps,
         reference_runs=f.reference_runs,
+        far=f.far,
     )
     return replace(summary, sentence=_sentence(summary))
 

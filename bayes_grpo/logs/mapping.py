@@ -26,8 +26,9 @@ _NOT_AN_EVAL = re.compile(
     r"|error|violation|perplexity|_std$|/std$"
 )
 _LOWER_IS_BETTER = re.compile(
-    r"^(?!.*(?:reward|score)).*(?:^|[/_.\s])(?:errors?|violations?|loss|losses|perplexity|ppl|wer|cer|regret|failures?|failed|hallucinations?|"
-    r"refusals?|mae|mse|rmse)(?:$|[/_.\s])"
+    r"^(?!.*(?:reward|score)).*(?:^|[/_.\s])"
+    r"(?:errors?|violations?|loss|losses|perplexity|ppl|wer|cer|regret|failures?|failed|hallucinations?|refusals?|mae|"
+    r"mse|rmse)(?:$|[/_.\s])"
 )
 """Words of what should fall, in a key that the user names as a reward; a reward for it rises."""
 _ZERO = 1e-9

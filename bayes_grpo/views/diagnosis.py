@@ -47,11 +47,13 @@ def diagnosis_document(d: Diagnosis) -> Document:
     missing = ", ".join(d.missing)
     return Document(
         title=a.name,
-        about=f"{a.rows} rows, {counted(a.evaluations, 'evaluation')}, steps {a.first_step:g} to {a.last_step:g}"
+        about=f"{counted(a.rows, 'row')}, {counted(a.evaluations, 'evaluation')}, "
+        f"steps {a.first_step:g} to {a.last_step:g}"
         + ("" if a.up_to_step is None else f", as of step {a.up_to_step:g}"),
         status=d.status.status,
         chance=d.status.chance,
         answer=answer,
+        evaluation=evaluation_line(d),
         why=reason(d),
         do=d.status.action.sentence,
         tone=TONES[d.status.status],
@@ -70,6 +72,26 @@ def diagnosis_document(d: Diagnosis) -> Document:
         docs="how/diagnose",
         series=None if logged is None else Sparkline(logged.step.tolist(), logged.value.tolist(), marks(d)),
     )
+
+
+_OF_EVALUATION = ("evaluation_fell", "evaluation_stays", "reward_hacking", "solved", "stuck_reward")
+"""Findings whose own sentences have the evaluation reward."""
+
+
+def evaluation_line(d: Diagnosis, finding: bool = True) -> str:
+    """The first and the last level of the evaluation reward; "" where none is logged next to a train reward.
+
+    Args:
+        d: The diagnosis.
+        finding: Whether it follows the finding, whose sentence may have it already.
+    """
+    path = None if d.paths is None else d.paths.held_out
+    found = d.status.finding
+    named = found.kind in _OF_EVALUATION or bool({"eval_reward", "gold_reward"} & {*found.signals})
+    if d.paths is None or path is None or (finding and named):
+        return ""
+    name = "Gold reward" if d.paths.held_out_name == "gold" else "Evaluation reward"
+    return f"{name}: {path.shown(path.start):.3g} at first, {path.shown(path.now):.3g} now."
 
 
 def reason(d: Diagnosis) -> str:

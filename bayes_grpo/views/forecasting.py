@@ -46,7 +46,8 @@ def forecast_summary_document(s: ForecastSummary) -> Document:
     """Where the reward will be, with what probability it gains, and what the forecast averages over."""
     horizon = Horizon(s.until, s.until_from).sentence
     until = f"step {s.until:g}"
-    chances = [f"{percent(s.p_gain)} chance of a gain above {s.threshold:.2g}"]
+    counts = f" ({s.threshold_from})" if s.threshold_from else ""
+    chances = [f"{percent(s.p_gain)} chance of a gain above {s.threshold:.2g}{counts}"]
     chances += [f"{percent(p)} of a {n}" for n, p in (("collapse", s.p_collapse), ("take-off", s.p_takeoff)) if p > 0.0]
     fell = s.now.median - s.at_horizon.median
     counted = {k: w for k, w in s.weights.items() if k != REFERENCES_NAME or w > 0.0}
@@ -76,7 +77,7 @@ def forecast_summary_document(s: ForecastSummary) -> Document:
             section("Notes", *s.notes),
         ),
         assumed="; ".join(x.rstrip(".") for x in (horizon, _references(s), *s.assumed) if x),
-        unchecked="".join(f"Caution: {x}" for x in s.notes if "nothing supports a forecast" in x),
+        unchecked="" if s.far is None else f"Caution: {s.far.sentence}.",
         docs="how/forecast",
     )
 

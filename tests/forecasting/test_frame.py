@@ -1,5 +1,7 @@
 """A forecast as a frame, the gain that counts, and a horizon that no row supports."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -29,9 +31,14 @@ def test_the_frame_has_a_row_a_step_with_rows_and_latent_reward(near):
 def test_the_gain_that_counts_says_where_it_comes_from(near):
     assert summarize_forecast(near).threshold_from == "1% of the reward's range"
     assert summarize_forecast(near, 0.05).threshold_from == ""
+    assert "chance of a gain above 0.01 (1% of the reward's range)" in view(summarize_forecast(near)).why
+    assert "chance of a gain above 0.05." in view(summarize_forecast(near, 0.05)).why
 
 
 def test_a_horizon_that_no_row_supports_is_a_caution(near):
     assert view(summarize_forecast(near)).unchecked == ""
-    far = view(summarize_forecast(ahead(1e9))).unchecked
-    assert "nothing supports a forecast that far; take a nearer one (horizon, --horizon)" in far
+    far = summarize_forecast(ahead(1e9))
+    assert far.far is not None
+    assert (far.far.until, far.far.length) == (1e9, 40.0)
+    assert view(far).unchecked.startswith("Caution: the horizon, step 1e+09, is more than ten times the log's length")
+    assert view(replace(far, notes=(far.far.sentence,), far=None)).unchecked == ""

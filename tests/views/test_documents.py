@@ -17,6 +17,7 @@ from bayes_grpo.common.intervals import Interval
 from bayes_grpo.diagnosis.records import Action, Finding
 from bayes_grpo.diagnosis.status import Status
 from bayes_grpo.forecasting.summary import summarize_forecast
+from bayes_grpo.views.diagnosis import evaluation_line
 from bayes_grpo.views.terminal import print_document, sparkline
 from bayes_grpo.views.view import view
 from tests.helpers.runs import make_run, steps
@@ -141,11 +142,26 @@ def test_a_failure_that_no_logged_signal_shows_has_no_number():
     without = view(diagnose(make_run(step, rising)))
     alongside = {float(s): float(r) for s, r in zip(step[9::10], rising[9::10], strict=True)}
     evaluated_too = view(diagnose(make_run(step, rising, evals=alongside)))
-    shown, seen = (
-        {row[0].text: row[1].text for row in document.table.rows if document.table is not None}
-        for document in (without, evaluated_too)
-    )
+    assert without.table is not None
+    assert evaluated_too.table is not None
+    shown = {row[0].text: row[1].text for row in without.table.rows}
+    seen = {row[0].text: row[1].text for row in evaluated_too.table.rows}
     assert shown["reward hacking"] == "not seen"
     assert shown["dynamical instability"] != "not seen"
     assert [*shown.values()].index("not seen") >= sum(text != "not seen" for text in shown.values())
     assert seen["reward hacking"] != "not seen"
+
+
+def test_the_evaluation_stands_next_to_the_reward_in_the_first_line():
+    step = steps(60)
+    rising = 0.3 + 0.008 * step
+    scores = {float(s): float(r) for s, r in zip(step[9::10], 0.5 * rising[9::10] + 0.1, strict=True)}
+    run = make_run(step, rising, evals=scores)
+    found = diagnose(run)
+    assert "Evaluation reward: 0.2" in view(found).first_lines[0]
+    assert view(diagnose(make_run(step, rising))).evaluation == ""
+    falls = {s: 0.9 - 0.012 * s for s in scores}
+    hacked = diagnose(make_run(step, rising, evals=falls))
+    assert hacked.status.finding.kind in ("reward_hacking", "evaluation_fell")
+    assert view(hacked).evaluation == ""  # its own sentence has it
+    assert evaluation_line(hacked, finding=False) != ""
