@@ -111,7 +111,8 @@ def page_of(run: Run, found: Analysis) -> Document:
         run: The run.
         found: What came of all parts.
     """
-    status, ahead = found.status, found.forecast.value
+    status = found.status
+    ahead = found.forecast.value
     forecast = None if ahead is None else ahead.forecast
     decision = None if ahead is None else ahead.decision
     events = {} if found.diagnosis.value is None else marks(found.diagnosis.value)
@@ -287,7 +288,8 @@ def report_run(
     if unknown:
         raise SettingError(f"--without: expected some of {', '.join(PARTS)}, found {unknown[0]!r}")
     begin = time.perf_counter()
-    settings, progress = settings or AnalysisSettings(), or_silent(progress)
+    settings = settings or AnalysisSettings()
+    progress = or_silent(progress)
     progress("reading the log", 0.0)
     run = as_run(run)
     found = analyze(run, [name for name in PARTS if name not in without], settings=settings, progress=progress)

@@ -76,8 +76,10 @@ def batch(
         OutputError: ``out`` cannot be written.
         SettingError: An unknown task, regime or setting.
     """
-    begin, progress = time.perf_counter(), or_silent(progress)
-    table, options = None if out is None else Path(os.fspath(out)), dict(read or {})
+    begin = time.perf_counter()
+    progress = or_silent(progress)
+    table = None if out is None else Path(os.fspath(out))
+    options = dict(read or {})
     settings = AnalysisSettings(regime=regime, horizon=horizon, signal=signal, sampler=sampler, seed=seed)
     _check(do, settings, options, table, jobs)
     parts = tuple(dict.fromkeys((*(BATCH_TASKS[task] for task in do), "diagnosis")))

@@ -158,7 +158,8 @@ def _rows(content: bytes) -> Iterator[tuple[str, dict[str, Any]]]:
     for line in content.splitlines():
         try:
             entry = json.loads(line)
-            key, row = entry["key"], dict(entry["row"])
+            key = entry["key"]
+            row = dict(entry["row"])
         except (ValueError, KeyError, TypeError, RecursionError):
             continue
         if isinstance(key, str) and all(_fits(name, value) for name, value in row.items()):

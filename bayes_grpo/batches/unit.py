@@ -114,7 +114,9 @@ def work(unit: BatchUnit) -> BatchRow:
     The numbers are those of `bayes_grpo.fit`, `forecast` and `diagnose` with the seed in the row, which depends on the
     batch's seed and the log's bytes alone.
     """
-    begin, row, place = time.perf_counter(), BatchRow(), unit.log.place
+    begin = time.perf_counter()
+    row = BatchRow()
+    place = unit.log.place
     try:
         run = place if isinstance(place, Run) else read_log(place, **unit.read)
         seed = seed_of(unit.settings.seed, "log", run.log_hash)
@@ -152,7 +154,8 @@ def _diagnosis(found: Diagnosis) -> BatchRow:
 
 
 def _fit(summary: Summary) -> BatchRow:
-    worst, about = summary.convergence.worst, summary.about
+    worst = summary.convergence.worst
+    about = summary.about
     row: BatchRow = {
         "fit": plain(summary.verdict, 1000),
         "signal": about.signal,

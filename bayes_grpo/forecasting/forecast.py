@@ -257,7 +257,8 @@ def forecast_of_regimes(
     several = len(fitted.draws) > 1
     fallen = inputs.fallen if several else None
     shares = pooled(inputs.table, fitted, requested.logged) if several else fitted.weights
-    mixture, used = regimes_and_last_value(inputs, fitted, requested, shares, draws, seed, fallen), None
+    mixture = regimes_and_last_value(inputs, fitted, requested, shares, draws, seed, fallen)
+    used = None
     if joint is not None:
         row = requested.shown
         paths, taken, used = paths_with_references(mixture.paths, requested, joint, inputs.reward, row, seed)
@@ -277,7 +278,10 @@ def forecast_of_regimes(
     if used is not None:
         notes += used.notes
     # The paths begin now and go on beyond the horizon.
-    table, reward, paths, h = inputs.table, inputs.reward, mixture.paths, 1 + requested.shown
+    table = inputs.table
+    reward = inputs.reward
+    paths = mixture.paths
+    h = 1 + requested.shown
     return Forecast(
         now=float(table.step[-1]),
         step=requested.step[requested.of_forecast],

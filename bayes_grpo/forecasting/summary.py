@@ -112,7 +112,8 @@ def crossings(step: np.ndarray, path: np.ndarray, target: float) -> np.ndarray:
     """
     done = path >= target
     first = done.argmax(axis=1)
-    before, draws = np.maximum(first - 1, 0), np.arange(len(path))
+    before = np.maximum(first - 1, 0)
+    draws = np.arange(len(path))
     rise = path[draws, first] - path[draws, before]
     part = np.where(rise != 0, (target - path[draws, before]) / np.where(rise != 0, rise, 1.0), 1.0)
     at = step[before] + np.clip(part, 0.0, 1.0) * (step[first] - step[before])

@@ -103,7 +103,8 @@ class Decomposition(Result):
             moved = "; ".join(f"{s.words} from {_ranged(s.before)} to {_ranged(s.after)}" for s in self.shares[:3])
             return f"The reward did not clearly rise ({whole}), so there is no gain to decompose; {moved}."
         order = sorted(self.shares, key=lambda s: -s.share.median)
-        best, rest = order[0], [s for s in order[1:] if s.name != "others"]
+        best = order[0]
+        rest = [s for s in order[1:] if s.name != "others"]
         x = best.share
         most = (
             f"{x.median:.0%} [{100 * x.low:.0f}, {100 * x.high:.0f}] of the gain is {best.words} "

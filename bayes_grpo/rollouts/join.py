@@ -109,7 +109,8 @@ def _shifted(
 ) -> list[Joined]:
     """Rows of the log against the rollouts of the steps that end at them, at one shift."""
     (step, reward), (at, mean, count), (axis, shift, wide) = log, means, how
-    total, many = np.cumsum(np.r_[0.0, mean * count]), np.cumsum(np.r_[0, count])
+    total = np.cumsum(np.r_[0.0, mean * count])
+    many = np.cumsum(np.r_[0, count])
     last = np.searchsorted(at, step - shift + 1e-9, "right")
     first = np.searchsorted(at, step - shift - wide + 1e-9, "right")
     known = last > first

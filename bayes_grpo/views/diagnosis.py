@@ -209,7 +209,8 @@ def mode_table(d: Diagnosis) -> Tabular:
     """The probability that each mode is under way, and since when; those that no logged signal shows are last."""
 
     def line(name: str, p: float) -> tuple[Cell, ...]:
-        mark, onset = name == d.status.finding.mode, d.onsets.get(name)
+        mark = name == d.status.finding.mode
+        onset = d.onsets.get(name)
         sharp = onset is not None and onset.step.low == onset.step.high
         since = "" if onset is None else f"{onset.step.median:.0f}" if sharp else ranged(onset.step, ".0f")
         label = label_of(name)

@@ -96,12 +96,14 @@ def _exponents(f: Sweep) -> Tabular:
 def compared_document(c: Compared) -> Document:
     """The better recipe, limits of the comparison, and how many further seeds would settle it."""
     lead, numbers = c.clauses
-    answer, why = f"{sentence_case(lead)}.", sentence_case(numbers)
+    answer = f"{sentence_case(lead)}."
+    why = sentence_case(numbers)
     if c.not_comparable:
         answer = "The totals are not comparable: the rewards differ. Compare the parts."
     others = f"What differs: {'; '.join(c.differs)}. " if c.differs else ""
     a, b = c.counts.values()
-    total, parts = _answers("A against B", c.answers), _answers("A against B by parts", c.parts)
+    total = _answers("A against B", c.answers)
+    parts = _answers("A against B by parts", c.parts)
     return Document(
         title="A against B",
         about=f"A: {a} run{'s' * (a > 1)}, B: {b} run{'s' * (b > 1)}, signal {c.signal}",

@@ -92,7 +92,8 @@ def _references(s: ForecastSummary) -> str:
 
 
 def _quantities(s: ForecastSummary) -> Tabular:
-    until, now = f"step {s.until:g}", s.about.last_step
+    until = f"step {s.until:g}"
+    now = s.about.last_step
     ahead = (
         (words(f"logged reward at {until}", term="noise"), s.row_at_horizon),
         (words(f"gain by {until}", term="remaining gain"), s.remaining_gain),

@@ -21,7 +21,12 @@ if TYPE_CHECKING:
     from bayes_grpo.common.picture import Canvas
     from bayes_grpo.logs.run import Run
 
-_LATENT, _ROWS, _HELD_OUT, _DATA, _TARGET, _EVENT = "#1d4ed8", "#9ca3af", "#c2410c", "#111827", "#047857", "#7e22ce"
+_LATENT = "#1d4ed8"
+_ROWS = "#9ca3af"
+_HELD_OUT = "#c2410c"
+_DATA = "#111827"
+_TARGET = "#047857"
+_EVENT = "#7e22ce"
 _LINES = ("--", "-.", ":")
 
 

@@ -64,7 +64,8 @@ def plot_compare_runs(compared: Compared, figure: Canvas | None = None) -> Canva
     figure, axes = one_panel(figure, (9.2, 4.6))
     tail = (1.0 - LEVEL) / 2.0
     for side, reading in ((side, x) for side, readings in compared.readings.items() for x in readings):
-        color, step = _SIDES[side], reading.table.step
+        color = _SIDES[side]
+        step = reading.table.step
         low, middle, high = np.quantile(reading.latent, [tail, 0.5, 1.0 - tail], axis=0)
         axes.plot(step, reading.table.y, ".", ms=1.8, color=color, alpha=0.35)
         axes.fill_between(step, low, high, color=color, alpha=0.13, lw=0)
