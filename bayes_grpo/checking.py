@@ -317,7 +317,9 @@ def combined(tails: np.ndarray) -> float:
 
 
 def _with_tail(text: str, tail: float, tails: np.ndarray) -> str:
-    shown = f"= {tail:.2f}" if tail >= 0.01 else f"= {tail:.3f}" if tail >= 0.001 else "< 0.001"
+    shown = f"= {tail:.2f}"
+    if tail < 0.01:
+        shown = f"= {tail:.3f}" if tail >= 0.001 else "< 0.001"
     partly = tail < ALERT <= float(np.median(tails))
     where = f", at {np.mean(tails < ALERT):.0%} of the posterior's draws" if partly else ""
     return f"{text}{where} (tail probability {shown})."
@@ -326,8 +328,11 @@ def _with_tail(text: str, tail: float, tails: np.ndarray) -> str:
 def _autocorrelation_words(tail: float, r1: float, lags: int) -> str:
     if tail >= ALERT:
         return f"No autocorrelation in the residuals over {lags} lags"
-    kind = "neighboring residuals are similar" if r1 > 0.05 else "neighboring residuals alternate"
-    kind = kind if abs(r1) > 0.05 else "mostly at larger lags"
+    kind = "mostly at larger lags"
+    if r1 > 0.05:
+        kind = "neighboring residuals are similar"
+    elif r1 < -0.05:
+        kind = "neighboring residuals alternate"
     return f"Residuals are autocorrelated, {kind} (lag-1 {r1:+.2f})"
 
 

@@ -60,7 +60,9 @@ def table_of(rows: Sequence[Mapping[str, Any]], parts: Sequence[str]) -> pd.Data
     for name in (*known, *numbers, *_LAST):
         kind = _TYPES.get(name, "float64")
         values = [row.get(name) for row in rows]
-        columns[name] = pd.Series(["" if v is None else v for v in values] if kind == "str" else values, dtype=kind)
+        if kind == "str":
+            values = ["" if v is None else v for v in values]
+        columns[name] = pd.Series(values, dtype=kind)
     return pd.DataFrame(columns)
 
 

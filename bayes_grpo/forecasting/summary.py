@@ -61,7 +61,9 @@ class Reach:
         return f"{text}, at step {middle} [{low}, {high}] ({self.step.level:.0%})"
 
     def _step_text(self, step: float) -> str:
-        return "later" if math.isinf(step) else f"{self.now:g} or before" if step <= self.now else f"{step:.0f}"
+        if math.isinf(step):
+            return "later"
+        return f"{self.now:g} or before" if step <= self.now else f"{step:.0f}"
 
 
 def reach_of(forecast: Forecast, reward: float, level: float = LEVEL) -> Reach:

@@ -92,8 +92,12 @@ class RowsDistribution(dist.Distribution):
             value = self.values[p.name]
             if isinstance(value, Tracer):
                 continue
-            inside = value > 0 if p.transform.positive else (value > 0) & (value < 1) if p.transform is UNIT else True
-            if not jnp.all(jnp.isfinite(value) & inside):
+            inside = jnp.isfinite(value)
+            if p.transform.positive:
+                inside &= value > 0
+            elif p.transform is UNIT:
+                inside &= (value > 0) & (value < 1)
+            if not jnp.all(inside):
                 values = "values above 0" if p.transform.positive else "values inside its range"
                 raise SettingError(f"distribution of {self.regime.name}: expected {values} of {p.name}, found {value}")
 

@@ -114,10 +114,10 @@ class Decomposition(Result):
 
 
 def _moved(share: GainShare) -> str:
-    clear = share.change.low > 0.0 or share.change.high < 0.0
-    how = ("rose" if share.change.median > 0.0 else "fell") if clear else "went"
-    doubt = "" if clear else ", not clearly"
-    return f"{share.words} {how} from {share.before.median:.3g} to {share.after.median:.3g}{doubt}"
+    levels = f"from {share.before.median:.3g} to {share.after.median:.3g}"
+    if not (share.change.low > 0.0 or share.change.high < 0.0):
+        return f"{share.words} went {levels}, not clearly"
+    return f"{share.words} {'rose' if share.change.median > 0.0 else 'fell'} {levels}"
 
 
 def _ranged(x: Interval) -> str:

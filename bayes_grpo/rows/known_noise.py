@@ -90,7 +90,9 @@ def _level(
         return None
     groups = prompts * float(np.median(run.window[kept]))
     rho = None if success is None or len(y) * groups < MIN_GROUPS else _correlation(run, kept, success, group)
-    evidence = BY_SPREAD if success is None else BY_LEVEL if rho is None else BY_GROUPS
+    evidence = BY_SPREAD
+    if success is not None:
+        evidence = BY_LEVEL if rho is None else BY_GROUPS
     design = 1.0 + (group - 1.0) * (evidence.correlation if rho is None else rho)
     sd = float(np.sqrt(typical * design / (group * groups)))
     seen, error = scatter(y, variance)

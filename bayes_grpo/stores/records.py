@@ -196,8 +196,11 @@ def fields(data: bytes) -> Iterator[tuple[int, Value]]:
             raise ValueError("a field longer than its message")
         content = data[at : at + size]
         at += size
-        number = content if wire == _BYTES else (_DOUBLE if wire == _FIXED64 else _FLOAT).unpack(content)[0]
-        yield key >> 3, number
+        if wire == _BYTES:
+            yield key >> 3, content
+        else:
+            kind = _DOUBLE if wire == _FIXED64 else _FLOAT
+            yield key >> 3, kind.unpack(content)[0]
 
 
 def message(data: Value | None) -> dict[int, Value]:
