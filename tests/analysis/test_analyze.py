@@ -7,6 +7,7 @@ import pytest
 
 import bayes_grpo as bg
 from bayes_grpo.common.errors import FitError, SettingError
+from bayes_grpo.common.intervals import interval
 from bayes_grpo.watching.result import Watching
 from bayes_grpo.watching.watch import update_of
 from tests.helpers.runs import make_run, rising_run, steps
@@ -26,6 +27,17 @@ def found(fallen):
     return bg.analyze(fallen, ("diagnosis", "forecast"), settings=bg.AnalysisSettings(horizon=100.0, paths=300))
 
 
+@pytest.fixture(scope="module")
+def page(fallen):
+    settings = bg.AnalysisSettings(horizon=100.0, paths=300)
+    return bg.report_run(fallen, settings=settings, without=("regimes", "check", "fit", "stability"))
+
+
+@pytest.fixture(scope="module")
+def look(fallen):
+    return update_of(fallen, Watching(horizon=100.0))[0]
+
+
 def test_parts_are_what_the_functions_give(fallen, found):
     assert found.diagnosis.required.probability == bg.diagnose(fallen).probability
     alone = bg.forecast(fallen, 100.0, draws=300)
@@ -33,15 +45,28 @@ def test_parts_are_what_the_functions_give(fallen, found):
     assert found.fit.value is None
 
 
-def test_page_watch_and_analysis_agree(fallen, found):
+def test_page_watch_and_analysis_agree(found, page, look):
     assert found.status.alarming
-    settings = bg.AnalysisSettings(horizon=100.0, paths=300)
-    page = bg.report_run(fallen, settings=settings, without=("regimes", "check", "fit", "stability"))
-    look, _ = update_of(fallen, Watching(horizon=100.0))
     assert page.results["status"] == found.status.to_dict()
     assert look.status == found.status
     assert look.outlook is not None
     assert look.outlook.at_horizon.median == pytest.approx(found.forecast.required.summary.at_horizon.median, abs=0.05)
+
+
+def test_now_is_one_number_everywhere(fallen, found, page, look):
+    """Diagnosis, fit, forecast, watch and the page state the level of one path."""
+    diagnosed = bg.diagnose(fallen)
+    assert diagnosed.paths is not None
+    now = interval(diagnosed.paths.reward.now)
+    fitted = bg.fit(fallen, "flat", rows="all", sampler=FAST)
+    stated = {
+        "diagnosis": diagnosed.status.finding.numbers["now"],
+        "forecast": found.forecast.required.summary.now.median,
+        "watch": look.outlook.now.median,
+        "page": page.results["forecast"]["now"]["median"],
+        "fit": bg.summarize(fitted).now.median,
+    }
+    assert stated == dict.fromkeys(stated, pytest.approx(now.median, abs=1e-9))
 
 
 def test_a_part_that_fails_is_a_reason_and_costs_no_other():
