@@ -126,7 +126,10 @@ class Forecast(Shown):
         return pd.DataFrame(columns, index=pd.Index(self.step, name="step"))
 
     def to_datatree(self) -> DataTree:
-        """The paths as ArviZ's functions take them, all draws as one chain.
+        """The paths as ArviZ's functions take them, in up to four chains.
+
+        Draws are independent, so that any split of them is one of chains; they are shuffled first, because they lie
+        regime by regime.
 
         Returns:
             `posterior` holds ``latent_now``, ``at_infinity`` and ``final``; `posterior_predictive` the rows as ``y``,
@@ -140,7 +143,10 @@ class Forecast(Shown):
             "posterior_predictive": ("rows", "latent", "trend"),
             "sample_stats": ("regime", "event"),
         }
-        drawn = {g: {n: getattr(self, n)[None] for n in names} for g, names in groups.items()}
+        size = len(self.latent_now)
+        chains = next(c for c in (4, 2, 1) if size % c == 0)
+        order = np.random.default_rng(0).permutation(size).reshape(chains, -1)
+        drawn = {g: {n: getattr(self, n)[order] for n in names} for g, names in groups.items()}
         drawn["posterior_predictive"]["y"] = drawn["posterior_predictive"].pop("rows")
         return az.from_dict(
             drawn | {"observed_data": {"logged": self.logged}},
