@@ -115,7 +115,9 @@ def page_of(run: Run, found: Analysis) -> Document:
     ahead = found.forecast.value
     forecast = None if ahead is None else ahead.forecast
     decision = None if ahead is None else ahead.decision
-    events = {} if found.diagnosis.value is None else marks(found.diagnosis.value)
+    diagnosis = found.diagnosis.value
+    events = {} if diagnosis is None else marks(diagnosis)
+    paths = None if diagnosis is None else diagnosis.paths
     if decision is not None and decision.recommended is not None:
         events["recommended stop"] = decision.recommended
     answer, why = "Too early to tell.", ""
@@ -140,12 +142,14 @@ def page_of(run: Run, found: Analysis) -> Document:
         status="" if status is None else status.status,
         chance=None if status is None else status.chance,
         answer=answer,
-        evaluation="" if found.diagnosis.value is None else evaluation_line(found.diagnosis.value),
+        evaluation="" if diagnosis is None else evaluation_line(diagnosis),
         why=why,
         do="" if status is None else status.action.sentence,
         tone="doubt" if status is None else TONES[status.status],
         points=_points(found),
-        plot=Drawing(partial(plot_overview, run, forecast, events), f"The logged rewards and the forecast. {answer}"),
+        plot=Drawing(
+            partial(plot_overview, run, paths, forecast, events), f"The logged rewards and the forecast. {answer}"
+        ),
         sections=tuple(p for p in parts if not p.empty),
         assumed=whole.assumed,
         unchecked=whole.unchecked,
