@@ -1,10 +1,13 @@
 """Window means of the oscillator against another package's, long after the start, where it has forgotten that."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 import smolgp
+from smolgp.kernels.integrated import IntegratedSHO
 
 from bayes_grpo.dynamics import kalman
 from bayes_grpo.regimes.built_in.oscillator import Oscillator
@@ -43,7 +46,7 @@ def test_density_is_that_of_an_integrated_stochastic_oscillator(zeta):
     found = kalman.log_likelihood(Oscillator().state_space(values, levels, rows), jnp.asarray(rows.y))
 
     stationary_sd = FLUCTUATION * np.sqrt(stretch / (2.0 * zeta))
-    kernel = smolgp.kernels.integrated.IntegratedSHO(omega=OMEGA, quality=0.5 / zeta, sigma=stationary_sd)
-    place = (jnp.asarray(step - 0.5 * window), jnp.asarray(window), jnp.zeros(30, int))
+    kernel = IntegratedSHO(omega=OMEGA, quality=0.5 / zeta, sigma=stationary_sd)
+    place: Any = (jnp.asarray(step - 0.5 * window), jnp.asarray(window), jnp.zeros(30, int))
     process = smolgp.GaussianProcess(kernel, place, noise=jnp.full(30, NOISE**2))
     assert float(found) == pytest.approx(float(process.log_probability(jnp.asarray(y - FIXED))), rel=1e-8)
