@@ -149,7 +149,7 @@ def advised(status: Status, ahead: ForecastSummary | None = None, decision: Deci
 
 
 def forecast_action(p_gain: float, threshold: float, until: float) -> Action:
-    """What a forecast alone says to do.
+    """The action that a forecast alone recommends.
 
     Args:
         p_gain: Probability of a gain above the threshold.

@@ -63,7 +63,7 @@ def server_of(folder: Path, pages: Path | None = None) -> MCPServer:
     root = folder.resolve()
 
     def inspect(log: str) -> dict[str, Any]:
-        """What a log holds, where its settings come from, what was not used; at once. ``log``: its path."""
+        """Shows columns, settings with their sources and unused keys of a log; at once. ``log``: its path."""
         run = _read(root, log)
         return marked(run.to_dict(), run.sentence)
 

@@ -166,7 +166,7 @@ LogNames = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class Around:
-    """What is shown around a result, of the same analysis.
+    """Other parts of an analysis, shown around one of its results.
 
     Attributes:
         run: Its run, whose reward is drawn on a terminal.

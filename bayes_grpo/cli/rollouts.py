@@ -49,7 +49,7 @@ def rollouts(
     output: OutputWithPlot,
     seed: Seed = 0,
 ) -> None:
-    """What saved completions say: what a gain is made of, groups of use, and pass@k."""
+    """Analyze saved completions: parts of a gain, groups of use, and pass@k."""
     weights = {name: _number(name, value) for name, value in named_values("--weight", weight, "FUNCTION=W")}
     columns = dict(named_values("--column", column, "NAME=COLUMN"))
     from bayes_grpo.passing.passing import passing

@@ -124,14 +124,14 @@ def diagnose(run: RunLike, *, up_to_step: float | None = None, rollouts: Rollout
 
 
 def _assumed(view: RunView | None) -> tuple[str, ...]:
-    """What the range of the reward takes for granted."""
+    """Assumptions behind the range of the reward."""
     if view is None or not view.paths.ends.assumed:
         return ()
     return (view.paths.ends.assumed,)
 
 
 def _evidence(timeline: Timeline, view: RunView) -> dict[str, str]:
-    """What the log shows of every mode that has something to show, over all of it."""
+    """Evidence of each mode that has any, over the whole log."""
     found = {"progress": progress_text(view)}
     for mode in all_modes():
         if mode.is_failure and mode.name in timeline.modes:

@@ -1,4 +1,4 @@
-"""What one or two rows show by themselves: direct measurements of a step, and what they cannot show."""
+"""One or two rows by themselves: direct measurements of a step, and the limits of these."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _DO = {
 
 
 def _findings(run: Run) -> list[Finding]:
-    """What the last values show, the most urgent first."""
+    """Findings of the last values, the most urgent first."""
     out = []
     broken = tuple(name for name in ("reward", "loss", "grad_norm") if run.not_finite(name)[-1:].any())
     if broken:

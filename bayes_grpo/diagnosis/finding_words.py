@@ -25,7 +25,7 @@ def finding_clauses(f: Finding) -> tuple[str, str]:
 
 
 def basis_of(f: Finding, reason: str) -> str:
-    """What a status rests on, such as "the failure probabilities", by its finding and the reason of its action."""
+    """Basis of a status by its finding and the reason of its action, such as "the failure probabilities"."""
     planned = f.kind == "holding" and "planned" in f.numbers
     basis = "the plan" if planned else _BASIS.get(f.kind, "the failure probabilities")
     return basis + {"finding": "", "forecast": " and the forecast", "costs": " and the costs given"}[reason]
@@ -299,7 +299,7 @@ _ZERO = {
 
 
 def _reads_zero(f: Finding) -> str:
-    """Whether a loss or clip ratio that reads as 0 is normal."""
+    """Reason why a loss or clip ratio reads as 0, and the check that tells a normal one from a broken one."""
     n = f.numbers
     shown = " and ".join(
         f"the {name.replace('_', ' ')} is 0 in {n[name]:.0f} of {n[f'{name}_rows']:.0f} rows" for name in f.signals

@@ -127,7 +127,7 @@ def of_groups(run: Run) -> Run:
 
 
 def share_without_spread_of(run: Run) -> str:
-    """What the logged frac_reward_zero_std is a share of, where it is not of the groups drawn; else "".
+    """Denominator of the logged frac_reward_zero_std where it is not the groups drawn; else "".
 
     TRL computes it from the spread that advantages are divided by. Under batch scaling and GDPO that is the whole
     batch's, and the share is 0 or 1 whatever the groups do. After a filter of zero-variance groups none is left, and

@@ -1,4 +1,4 @@
-"""What is found of a run and what to do, as records; `finding_words` and `action_words` make their sentences.
+"""Findings of a run and actions, as records; `finding_words` and `action_words` make their sentences.
 
 Code decides by `kind`, numbers and steps, never by a sentence. Imports nothing that computes.
 """

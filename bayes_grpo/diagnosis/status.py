@@ -85,7 +85,7 @@ class Status(Result):
 
     @property
     def meaning(self) -> str:
-        """What the status means."""
+        """Meaning of the status word."""
         return MEANING[self.status]
 
     @property
@@ -100,12 +100,12 @@ class Status(Result):
 
     @property
     def evidence(self) -> str:
-        """What status and action rest on."""
+        """Basis of status and action."""
         return basis_of(self.finding, self.action.reason)
 
     @property
     def past(self) -> str:
-        """What is over, a sentence; "" without anything."""
+        """Failures that are over, a sentence; "" without any."""
         return f"Earlier: {joined(x.clause for x in self.earlier)}." if self.earlier else ""
 
     @property

@@ -1,4 +1,4 @@
-"""What strains a run before or while its reward falls, and a schedule that looks like a fall.
+"""Signals that strain a run before or while its reward falls, and a schedule that looks like a fall.
 
 Gradient norms are judged over rows that have a gradient, and every signal by its path: a burst of a few rows is no
 level. The KL of a few tokens can be hundreds in a row while nothing happens; it raises no more than a look.

@@ -1,4 +1,4 @@
-"""What a definition of a failure looks at: the drawn paths of a run on one grid of steps, and direct measurements.
+"""Input of the definitions of failures: drawn paths of a run on one grid of steps, and direct measurements.
 
 Draws of different signals are paired at random: given the rows, their paths are independent.
 """

@@ -1,4 +1,4 @@
-"""What a fit would say under another prior of the damping ratio: the same draws, reweighted.
+"""A fit under another prior of the damping ratio: the same draws, reweighted.
 
 The other prior is the fit's own, moved down by one of its standard deviations in the coordinate in which it is normal.
 With z the standardized coordinate of a draw, its weight is the ratio of the two densities, N(z | -1, 1) / N(z | 0, 1),

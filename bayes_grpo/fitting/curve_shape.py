@@ -1,4 +1,4 @@
-"""What the curve of a regime does: whether it grows, overshoots or swings, and what it has lost since its peak."""
+"""Shape of a fitted curve: growth, overshoot, swings, and the loss since its peak."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class FitWindow:
 
     @property
     def lead(self) -> str:
-        """What a sentence about the rows begins with; "" for all rows."""
+        """Beginning of a sentence about the rows; "" for all rows."""
         return "" if self.start_step is None else f"{self.reason} Since step {self.start_step:.0f}:"
 
     def cut(self, run: Run) -> Run:

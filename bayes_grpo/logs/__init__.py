@@ -1,4 +1,4 @@
-"""What trainers write down, read into one shape.
+"""Readers of trainers' logs, which make one `Run` of them.
 
 `read_log` takes a path and returns a `Run`: steps, train reward, signals, evaluation reward, and settings of
 which each says where it comes from.

@@ -1,4 +1,4 @@
-"""What files, stores or a session gave, as everything of a `Run` but its name and origin: which training, which rows.
+"""Parsed files, stores or sessions as everything of a `Run` but its name and origin: which training, which rows.
 
 A training begins after a closing line of a trainer, where steps or epochs go back to their start, where a column names
 another run, and where rewards begin after rows without any. Where the steps go on, the training was resumed.
@@ -278,7 +278,7 @@ def _with_limit(run: Run, columns: Columns) -> Run:
 
 
 def _seldom(columns: Columns, run: Run, settings: Settings) -> tuple[str, ...]:
-    """What to know where most rows have no reward, and no setting explains it by rollouts that serve several steps."""
+    """A note where most rows have no reward, and no setting explains it by rollouts that serve several steps."""
     rewarded = np.isfinite(run.reward)
     spacing, gap = usual_spacing(run.step), usual_spacing(run.step[rewarded])
     known = settings.refresh_interval.provenance is not Provenance.ASSUMED

@@ -1,4 +1,4 @@
-"""What a path stands for: a log, the output of a trainer, or a run that a store keeps in a folder."""
+"""Resolves a path to a log, the output of a trainer, or a run that a store keeps in a folder."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TIME = re.compile(r"\d{10}(\.\d*)?")
 
 
 class Found(NamedTuple):
-    """What lies behind a path: a log, or a run that a store keeps in a folder.
+    """A log, or a run that a store keeps in a folder.
 
     Attributes:
         files: Of a store's run all, the oldest first; else the most advanced first: the first readable one is the log.
@@ -122,7 +122,7 @@ _CHECKPOINT = re.compile(r"checkpoint-(\d{1,15})")
 
 
 def find(path: Path, wanted: str | None) -> Found:
-    """What a path stands for; a file stands for itself.
+    """Resolves a path; a file stands for itself.
 
     A folder is the output directory of a trainer, one of its checkpoints, the folder of a store, or one that holds a
     single log; ``wanted`` is the run to take where a store holds several.

@@ -114,7 +114,7 @@ def _second_counter(columns: Columns) -> str | None:
 
 
 def counter_of(keys: Mapping[str, str]) -> str:
-    """What the step counts, by its key: "optimizer step", "rollout step", "log row" or the log's own word."""
+    """Unit of the step, by its key: "optimizer step", "rollout step", "log row" or the log's own word."""
     name = normal(keys.get("step", "")).split("_or_")[0].split(" or ")[0]
     last = name.rpartition("/")[2]
     if not name or last == "_step":

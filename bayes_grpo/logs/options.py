@@ -113,7 +113,7 @@ def checked(values: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 def read_sidecar(log: Path) -> tuple[dict[str, Setting], dict[str, str]]:
-    """What the file of settings next to a log says of it: ``[settings]`` and ``[runs.NAME]``; ``[columns]``."""
+    """Settings of a log in the file next to it: ``[settings]`` and ``[runs.NAME]``; ``[columns]``."""
     path, content = _sidecar_of(log)
     where, runs = clean(path, 200), content.get("runs", {})
     tables = {"settings": content.get("settings", {}), "runs": runs}

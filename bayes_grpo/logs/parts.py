@@ -42,7 +42,7 @@ def parts_in(folder: Path) -> tuple[Path, ...]:
 
 
 def as_one_run(files: Sequence[tuple[Path, Parsed]], choices: Choices) -> list[Parsed]:
-    """What was read of several files, with keys of evaluations marked and without tables of single completions.
+    """Several parsed files as one run: keys of evaluations marked, tables of single completions left out.
 
     Raises:
         LogReadError: Two of the files are runs of their own.

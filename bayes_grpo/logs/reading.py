@@ -47,7 +47,7 @@ def is_tabular(value: object) -> bool:
 
 
 def _what_is(value: object) -> str:
-    """What a value is, for "read from"."""
+    """Kind of a value, for "read from"."""
     kind = type(value)
     return clean(f"{kind.__module__.partition('.')[0]}.{kind.__name__}".removeprefix("builtins."))
 
@@ -300,7 +300,7 @@ def _run_and_training(wanted: str | None) -> tuple[str | None, str | None]:
 def _readable(
     found: Found, format: str | None, whole_lines: bool, wanted: str | None
 ) -> tuple[list[_ReadFile], list[Path]]:
-    """What could be read of the files of a store's run, or the first that could be; and the files that could not."""
+    """The readable files of a store's run, or the first of them; and the files that could not be read."""
     read: list[_ReadFile] = []
     failed: list[tuple[Path, LogReadError]] = []
     for file in found.files:

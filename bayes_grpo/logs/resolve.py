@@ -24,7 +24,7 @@ _MIN_ROWS = 5
 
 
 def spread_kind(columns: Columns) -> tuple[str, str]:
-    """Whether reward_std is "within" groups or "total", and why; "unknown" where the log cannot tell.
+    """Kind of reward_std, "within" groups or "total", and why; "unknown" where the log cannot tell.
 
     Three tests, each valid on its own: groups without any spread cannot leave a within-group std; a single
     reward function logs its own total std; a binary reward of mean p has the total std √(p(1 − p)).
@@ -153,7 +153,7 @@ def _from_batches(config: Mapping[str, Any], columns: Columns, group_size: Setti
 
 
 def _logged(parsed: Parsed, columns: Columns, run: Run, refresh: Setting) -> dict[str, Setting]:
-    """What the log states, and the refresh interval that lags as much as completions do, unless a longer one is known.
+    """Logged settings, and the refresh interval that lags as much as completions do, unless a longer one is known.
 
     A policy used for K steps is (K - 1)/2 of them old on average (`bayes_grpo.dynamics.reduction.mean_lag`).
     """

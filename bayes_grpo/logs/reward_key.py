@@ -351,7 +351,7 @@ _KEYS_SHOWN, _SIGNALS_SHOWN = 4, 8
 
 
 def no_reward(columns: Columns, signals: Mapping[str, np.ndarray]) -> str:
-    """What to say of a log without a reward: what it holds instead, and where the reward would be.
+    """Message about a log without a reward: the columns that it has, and where the reward would be.
 
     ``signals`` are the canonical signals that were found, shape (n,) each.
     """

@@ -171,7 +171,7 @@ class Run(Shown):
         return found
 
     def to_dict(self) -> dict[str, Any]:
-        """What the log holds, JSON-ready: counts and ranges in place of arrays; texts are on one line and shortened."""
+        """The log, JSON-ready: counts and ranges in place of arrays; texts are on one line and shortened."""
         reward, *signals, evals = self.columns.items()
         ends = [float(x) for x in self.step[[0, -1]]] if len(self.step) else [None, None]
         settings = {

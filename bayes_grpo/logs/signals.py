@@ -45,7 +45,7 @@ class Definition(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class CanonicalSignal:
-    """What one canonical signal means.
+    """Meaning of one canonical signal.
 
     Attributes:
         name: Its canonical name.
@@ -68,7 +68,7 @@ class CanonicalSignal:
     definitions: Mapping[str, Definition] = field(default_factory=dict)
 
     def word(self, short: str) -> str:
-        """What `Run.definitions` says of a short name from the table of trainers; "" means that a key has none."""
+        """Definition behind a short name from the table of trainers; "" means that a key has none."""
         if short:
             return self.definitions[short].word
         return UNDEFINED if self.definitions else STANDARD

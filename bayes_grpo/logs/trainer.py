@@ -1,4 +1,4 @@
-"""What one trainer's log looks like: its keys, what they measure, and its documented defaults; keys written as text."""
+"""One trainer's log: its keys, what they measure, and its documented defaults; keys written as text."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Derived:
 
 @dataclass(frozen=True, kw_only=True)
 class Trainer:
-    """What is known about the logs of one trainer.
+    """Keys, measurements and defaults of one trainer's logs.
 
     A key may hold ``*`` (any text without "/") or ``**`` (any text). Keys are tried in the order written; the first
     that the log has is used.

@@ -1,4 +1,4 @@
-"""What the keys of each trainer mean: one row a trainer, its keys and documented defaults.
+"""Meaning of each trainer's keys: one row a trainer, its keys and documented defaults.
 
 `GENERIC` has no signature keys: its keys are tried after those of the trainer that wrote the log, and alone where that
 is not known. A new trainer is a row of `TRAINERS`; of trainers with equally many signature keys the first is taken.

@@ -1,4 +1,4 @@
-"""What happened to public runs that changed one setting: counts, and P(fails) by the learning rate.
+"""Outcomes of public runs that changed one setting: counts, and P(fails) by the learning rate.
 
 A pair is a run that worked and another run of the same repository, task and model that differs in one setting alone.
 P(fails) of a changed learning rate is a logistic regression,

@@ -41,7 +41,7 @@ class StiffnessUsed(NamedTuple):
 
 
 class NoiseModel(NamedTuple):
-    """What the noise of rows rests on.
+    """Basis of the noise of rows.
 
     Attributes:
         correlation: Intraclass correlation of the completions of one prompt.
@@ -100,7 +100,7 @@ class Plan(Result):
 
     @property
     def verdict(self) -> Verdict:
-        """Whether the planned settings are stable by the exact threshold.
+        """Stability of the planned settings by the exact threshold.
 
         "run_failed" where the present run failed and no planned setting is more careful; "cannot_tell" where the
         reward curve alone gives the stiffness and does not exceed the threshold, because stiffer directions may.

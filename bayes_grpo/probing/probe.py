@@ -106,7 +106,7 @@ def _over(each: Sequence[Product], own: Sequence[int]) -> Product:
 
 
 def _beginning(updates: Sequence[UpdateAt], scale: Any) -> AnyVector:
-    """What the updates of two parts differ in, which has something of every direction that is felt; of one, itself."""
+    """Difference of the updates of two parts, which has something of every direction that is felt; of one, itself."""
     first, *second = (update(0.0) for update in updates)
     way = first - second[0] if second else first
     if inner(way, way) == 0.0:

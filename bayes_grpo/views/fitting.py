@@ -77,7 +77,7 @@ def fit_summary_document(s: Summary) -> Document:
 
 
 def _do(s: Summary) -> str:
-    """What follows from a fit: how to get one, else which question comes next."""
+    """Next step after a fit: how to get one, else the question that comes next."""
     if not s.convergence.passed:
         return "fit again with larger --num-samples and --num-warmup, or a simpler --regime."
     if s.rate_left <= SPENT_SHARE:

@@ -47,7 +47,7 @@ _DO = {
 
 @shows(Plan)
 def plan_document(plan: Plan) -> Document:
-    """Whether the planned settings are stable, what happened to others, and the noise of a row."""
+    """Stability of the planned settings, outcomes of others, and the noise of a row."""
     return Document(
         title=plan.run or "Plan",
         about=_about(plan),

@@ -245,7 +245,7 @@ def _plain_tables(text: str) -> Iterator[tuple[list[str], int]]:
 
 
 def _contents(table: Table) -> str:
-    """What a table holds, for who has to choose among several."""
+    """Description of a table, for a choice among several."""
     if not any(normal(key) in _STEPS for key in table.keys):
         return counted(table.n, "row")
     step = _steps(table)
@@ -323,7 +323,7 @@ def _text(value: Any) -> str:
 
 
 def _of_text(cell: _Cell, notebook: Path) -> Parsed | None:
-    """What a reader of console text makes of a cell's output; None where it holds no training."""
+    """A cell's output by a reader of console text; None where it holds no training."""
     text = cell.printed if names_reward((cell.printed,)) else cell.plain
     if not names_reward((text,)):
         return None

@@ -249,7 +249,7 @@ def _read_mlflow(source: Source, wanted: str | None) -> Parsed:
 
 
 def _about(source: Source) -> dict[str, str]:
-    """What a description says: id and name of the run, whether it is deleted; nested values are left out."""
+    """Id and name of the run in a description, and whether it is deleted; nested values are left out."""
     pairs = (line.partition(":") for line in source.head.splitlines())
     found = {key: value.strip().strip("'\"") for key, _, value in pairs}
     return ({"run_id": found["run_uuid"]} if "run_uuid" in found else {}) | found
