@@ -29,7 +29,7 @@ def words_of(text: str) -> str:
 
 @pytest.mark.parametrize(
     ("path", "command", "shown"),
-    few(SHOWN, "README", by=lambda x: x[0].stem),
+    few(SHOWN, "diagnose", by=lambda x: x[1].split()[0]),
     ids=[f"{p.stem}-{c.split()[0]}" for p, c, _ in SHOWN],
 )
 def test_an_output_is_what_the_program_prints(path, command, shown, monkeypatch, tmp_path):

@@ -14,12 +14,13 @@ ODD = re.compile(r"\b(?:told|held|said|asked|stated|beside|apart|nobody|whoever|
 
 def texts(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Line and text of every constant and f-string, docstrings left out; a value is one word."""
-    formats = (x.format_spec for x in ast.walk(tree) if isinstance(x, ast.FormattedValue) and x.format_spec)
-    joined = [node for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)]
-    inside = {id(part) for node in joined for part in node.values} | {id(x) for x in formats}
-    documents = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
-        if id(node) in documents | inside:
+    nodes = list(ast.walk(tree))
+    formats = (x.format_spec for x in nodes if isinstance(x, ast.FormattedValue) and x.format_spec)
+    joined = [node for node in nodes if isinstance(node, ast.JoinedStr)]
+    passed_over = {id(part) for node in joined for part in node.values} | {id(x) for x in formats}
+    passed_over |= {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    for node in nodes:
+        if id(node) in passed_over:
             continue
         if isinstance(node, ast.JoinedStr):
             yield node.lineno, "".join(str(v.value) if isinstance(v, ast.Constant) else "X" for v in node.values)

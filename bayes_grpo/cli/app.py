@@ -40,8 +40,7 @@ def each_by_itself(words: Sequence[str]) -> list[str]:
     flag, taken = "", 0
     for word in words:
         if word.startswith("-"):
-            flag = word if word in _SEVERAL else ""
-            taken = 0
+            flag, taken = (word if word in _SEVERAL else ""), 0
         elif flag:
             out += [flag] if taken else []
             taken += 1
@@ -108,8 +107,7 @@ def main() -> None:
                 app = program(words[:1] if words[:1] and words[0] in COMMANDS else COMMANDS)
                 app(each_by_itself(words))
             finally:
-                gone = sys.stdout is not output
-                sys.stdout = output
+                gone, sys.stdout = sys.stdout is not output, output
                 output.flush()
                 if gone:
                     raise BrokenPipeError

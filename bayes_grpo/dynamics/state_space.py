@@ -128,8 +128,7 @@ def mirrored(entries: Vector, n: int) -> Matrix:
 
 def symmetric_product(f: Matrix, p: Matrix) -> Matrix:
     """``F P Fᵀ`` for symmetric ``P``; each pair of mirrored entries is computed once."""
-    fp = tuple(matvec(p, row) for row in f)
-    n = len(f)
+    fp, n = tuple(matvec(p, row) for row in f), len(f)
     return mirrored(tuple(dot(f[i], fp[j]) for i in range(n) for j in range(i, n)), n)
 
 

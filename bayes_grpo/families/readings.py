@@ -72,8 +72,7 @@ def regime_draws(
         FitError: No regime can be fitted to the rows.
     """
     found: list[Draws] = []
-    rows = table.evenly_noisy()
-    points = ImportanceSettings(effective=1000.0, draws=size)
+    rows, points = table.evenly_noisy(), ImportanceSettings(effective=1000.0, draws=size)
     for name in _REGIMES:
         regime = get_regime(name)
         try:
@@ -100,9 +99,7 @@ def reading_of(run: Run, table: Series, seed: int = 0) -> RunReading:
         FitError: No regime can be fitted to the rows.
     """
     found = regime_draws(table, _DRAWS, seed)
-    latents = []
-    plateaus = []
-    rng = np.random.default_rng(seed_of(seed, "latent"))
+    latents, plateaus, rng = [], [], np.random.default_rng(seed_of(seed, "latent"))
     for f, count in found:
         if count:
             z = f.points[np.linspace(0, f.size - 1, count).astype(int)]

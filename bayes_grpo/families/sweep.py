@@ -125,11 +125,9 @@ def sweep(
 def _exponent(
     data: SweepData, draws: SweepDraws, quantity: str, setting: tuple[int, str], members: Sequence[SweepMember]
 ) -> Exponent:
-    k, name = setting
-    trait, factor, words = _QUANTITIES[quantity]
+    (k, name), (trait, factor, words) = setting, _QUANTITIES[quantity]
     q, relative = TRAITS.index(trait), True
-    slope = draws.slopes[..., k, q]
-    sd = float(data.slope[k, q])
+    slope, sd = draws.slopes[..., k, q], float(data.slope[k, q])
     if quantity in _LEVELS:  # over its own size at the middle of the settings, or over the range of the rewards
         low, high = np.nanquantile(data.rows.y, [0.05, 0.95])
         own = data.origin + data.unit * draws.mean[..., q]
@@ -153,8 +151,7 @@ def _exponent(
 
 
 def _run(member: SweepMember) -> SweepRun:
-    table = member.table
-    course = smooth_curve(member.table)
+    table, course = member.table, smooth_curve(member.table)
     curve = table.y if course is None else course.smooth
     return SweepRun(member.run.name, dict(member.settings), table.step, table.y, curve)
 

@@ -83,9 +83,7 @@ class Guard:
     """
 
     def __init__(self, what: str, failed: Callable[[], object] = lambda: None) -> None:
-        self._what = what
-        self._failed = failed
-        self._warned = False
+        self._what, self._failed, self._warned = what, failed, False
 
     @contextlib.contextmanager
     def __call__(self) -> Iterator[None]:
@@ -122,8 +120,7 @@ class Background:
         self._process: subprocess.Popen[bytes] | None = None
         self._folder: Path | None = None
         self._files: list[FileIO] = []
-        self._owner = os.getpid()
-        self._rest = bytearray()
+        self._owner, self._rest = os.getpid(), bytearray()
         self._guard = Guard("no more updates", self.close)
         with self._guard():
             self._folder = Path(tempfile.mkdtemp(prefix="bayes_grpo_"))
@@ -171,8 +168,7 @@ class Background:
 
     def close(self) -> None:
         """Ends the process and waits for its end; updates that have come stay. A forked copy does nothing."""
-        process = self._process
-        self._process = None
+        process, self._process = self._process, None
         folder, self._folder = self._folder, None
         if folder is None or self._owner != os.getpid():
             return
@@ -266,9 +262,7 @@ def serve(folder: str, parent: int) -> None:
     for wait in (end_with_input, end_with_parent):
         threading.Thread(target=wait, daemon=True).start()
     warnings.simplefilter("ignore")
-    rest = bytearray()
-    rows = []
-    begun = -float("inf")
+    rest, rows, begun = bytearray(), [], -float("inf")
     setup, *messages = _received(come, rest)
     memory: Memory | None = setup.memory
     from bayes_grpo.logs.assembling import run_of
@@ -281,9 +275,7 @@ def serve(folder: str, parent: int) -> None:
             messages = [x for x in messages if x]
             time.sleep(_TICK)
             continue
-        rows = rows + [row for message in messages for row in message]
-        messages = []
-        begun = time.monotonic()
+        rows, messages, begun = rows + [row for message in messages for row in message], [], time.monotonic()
         try:
             update, memory = update_of(run_of(rows, setup.known, setup.settings), setup.watching, memory)
             _send(answers, (len(rows), update, ""))

@@ -45,8 +45,7 @@ def _alarms(u: Update) -> tuple[Section, ...]:
 
 
 def _numbers(u: Update) -> Tabular:
-    o = u.outlook
-    rows = list[tuple[object, ...]]()
+    o, rows = u.outlook, list[tuple[object, ...]]()
     if o is not None:
         rows += [
             ("reward now", o.now),

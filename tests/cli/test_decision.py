@@ -27,6 +27,7 @@ def test_bad_questions_are_one_sentence(monkeypatch, tmp_path, write_trl_log, cu
     assert err.count("\n") == 1
 
 
+@pytest.mark.thorough
 def test_a_forecast_answers_when_to_stop(tmp_path, write_trl_log, curve):
     log, picture = write_trl_log(tmp_path / "trainer_state.json", curve[:20]), tmp_path / "net.png"
     code, out, err = call(

@@ -11,10 +11,10 @@ from tests.helpers.probes import noisy_probes
 
 def test_simulated_runs_are_read_like_any_log(tmp_path):
     place = tmp_path / "runs"
-    code, out, _ = call("simulate", "oscillatory", "--out", place, "--n", 2, "--seed", 3, "--json")
+    code, out, _ = call("simulate", "plateau", "--out", place, "--n", 2, "--seed", 3, "--json")
     assert code == 0
     found = json.loads(out)
-    assert found["headline"].startswith("2 runs of oscillatory in ")
+    assert found["headline"].startswith("2 runs of plateau in ")
     truths = found["runs"]
     assert len(truths) == 2
     assert truths[0]["failure_mode"] is None

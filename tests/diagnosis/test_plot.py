@@ -52,7 +52,7 @@ def drawn(run):
     return figure, canvas.get_renderer()
 
 
-@pytest.mark.parametrize("rows", [20, 2000])
+@pytest.mark.parametrize("rows", few([20, 2000], 20))
 def test_nothing_lies_outside_the_page_or_on_another_text(rows):
     rng = np.random.default_rng(0)
     reward = np.where(np.arange(rows) < rows // 2, 0.9, 0.05) + 0.02 * rng.standard_normal(rows)

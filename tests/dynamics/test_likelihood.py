@@ -141,6 +141,7 @@ def test_associative_scan_equals_sequential_scan(zeta, kind):
     assert float(compiled(associative.log_likelihood, kind)(zeta, omega)) == pytest.approx(sequential, rel=1e-9)
 
 
+@pytest.mark.thorough
 def test_associative_scan_has_no_batched_dots():
     # XLA's compiler for NVIDIA GPUs aborted the process on the gradient of these (jaxlib 0.11.2).
     y = jnp.asarray(make_rows("plain")[0].y)
@@ -165,7 +166,7 @@ def test_the_density_that_stops_behind_the_last_row_is_the_plain_one(regime):
     np.testing.assert_allclose(*both(), rtol=1e-11)
 
 
-@pytest.mark.parametrize("kind", few(("plain", "everything"), "everything"))
+@pytest.mark.parametrize("kind", few(("plain", "everything"), "plain"))
 def test_derivatives_of_the_pass_back_are_those_of_the_pass_forth(kind):
     """By the parameters and by the values, at several dampings; a missing value has no derivative."""
     rows = make_rows(kind)[0]
@@ -182,7 +183,7 @@ def test_derivatives_of_the_pass_back_are_those_of_the_pass_forth(kind):
 
 
 @pytest.mark.parametrize("sd", few([1e-4, 1e-2, 1.0, 1e3], 1e-4, 1e3))
-@pytest.mark.parametrize("regime", few(REGIMES, Exponential(), Oscillator()), ids=lambda r: r.name)
+@pytest.mark.parametrize("regime", few(REGIMES, Exponential()), ids=lambda r: r.name)
 def test_single_precision_loses_digits_and_not_the_density(regime, sd):
     """Rates, weights and all scales of the rewards: finite, and within a thousandth of a nat a row."""
     rows, values = falling_rows(96), typical(regime)
@@ -191,9 +192,10 @@ def test_single_precision_loses_digits_and_not_the_density(regime, sd):
     levels = {k: (m * sd / 0.05, s * sd / 0.05) for k, (m, s) in LEVELS.items()}
     rows = rows._replace(y=rows.y * sd / 0.05, start_speed=rows.start_speed * sd / 0.05)
 
+    compiled = jax.jit(lambda *given: kalman.log_likelihood(regime.state_space(*given), given[2].y))
+
     def density(kind):
-        cast = jax.tree.map(lambda x: jnp.asarray(x, kind), (values, levels, rows))
-        return float(kalman.log_likelihood(regime.state_space(*cast), cast[2].y))
+        return float(compiled(*jax.tree.map(lambda x: jnp.asarray(x, kind), (values, levels, rows))))
 
     expected = density(np.float64)
     with jax.enable_x64(False):

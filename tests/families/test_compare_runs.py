@@ -126,6 +126,7 @@ def test_a_known_spread_gives_the_textbook_answer():
     assert draws["difference"].std() == pytest.approx(sd, rel=0.03)
 
 
+@pytest.mark.thorough
 def test_probabilities_are_calibrated_over_draws_from_the_prior():
     rng = np.random.default_rng(4)
     p, truth = [], []

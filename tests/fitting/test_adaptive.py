@@ -14,6 +14,7 @@ from bayes_grpo.fitting.sampling.adaptive import (
     WeightedPoints,
     adaptive_points,
 )
+from tests.helpers.selection import few
 
 
 def quantile(points, i, q):
@@ -22,7 +23,7 @@ def quantile(points, i, q):
     return np.interp(q, edges - 0.5 * points.weight[order], points.z[order, i])
 
 
-@pytest.mark.parametrize("sd", [1.0, 0.05, 0.003])
+@pytest.mark.parametrize("sd", few([1.0, 0.05, 0.003], 0.05))
 def test_a_normal_likelihood(sd):
     """Posterior and evidence in closed form, from as wide as the prior to 300 times narrower in 4 coordinates."""
     at = np.array([0.5, -1.0, 1.5, 0.0])
@@ -105,6 +106,7 @@ def test_the_same_seed_gives_the_same_points():
     assert not np.array_equal(one.z[:10], other.z[:10])
 
 
+@pytest.mark.thorough
 def test_a_proposal_has_the_density_that_its_points_have():
     rng = np.random.default_rng(0)
     seen = WeightedPoints(rng.standard_normal((400, 2)) * [1.0, 0.3], np.zeros(400))

@@ -20,12 +20,12 @@ PINNED = {
     "initial_reward": Prior(0.3, 0.3),
 }
 """Noise is known and fluctuation absent: the rows are a linear regression on the law's two shapes, given its time."""
-SHORT = 14
+ROWS = 40
 
 
 @pytest.fixture(scope="module")
 def run():
-    return rising_run(SHORT, seed=4)
+    return rising_run(ROWS, seed=4)
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def saved(fitted, tmp_path_factory):
 
 def shapes(time: float) -> np.ndarray:
     """Mean of each row's window for a fixed point of 1 and for an initial reward of 1, shape (n, 2)."""
-    ends = steps(SHORT)
+    ends = steps(ROWS)
     left = time * (np.exp(-(ends - 1) / time) - np.exp(-ends / time))
     return np.stack([1 - left, left], axis=1)
 
@@ -67,8 +67,8 @@ def test_log_likelihood_is_that_of_all_rows_given_all_parameters(run):
             omega**2,
             2 * at["fluctuation_sd"] ** 2 * omega**3 * np.sqrt(1 + 4 * zeta**2),
             made.step(),
-            np.ones(SHORT),
-            np.ones(SHORT),
+            np.ones(ROWS),
+            np.ones(ROWS),
             0.0,
             ((at["fixed_point"], 0.0), (at["initial_reward"], 0.0)),
         )
@@ -127,7 +127,7 @@ def test_predictive_draws_pair_with_the_parameters(run):
     rows, draws = regression.data["prior_predictive"].dataset["y"], regression.data["prior"].dataset
     for dim in ("chain", "draw"):
         np.testing.assert_array_equal(rows[dim], draws[dim])
-    values = rows.to_numpy().reshape(-1, SHORT)
+    values = rows.to_numpy().reshape(-1, ROWS)
     levels = np.stack([draws[k].to_numpy().ravel() for k in ("fixed_point", "initial_reward")], axis=-1)
     times = draws["relaxation_time"].to_numpy().ravel()
     residual = np.array([v - shapes(t) @ b for v, t, b in zip(values, times, levels, strict=True)]) / 0.05
@@ -209,8 +209,11 @@ def test_variables_have_units_and_names_and_arviz_sums_them_up(fitted):
     assert ((2 ** (depth - 1) <= steps) & (steps < 2**depth)).all()
 
 
-def test_what_moves_with_the_prior_is_said(run, fitted):
+@pytest.mark.thorough
+def test_what_moves_with_the_prior_is_said():
     """A log of 14 rows: the sensitivity says which intervals follow a prior twice as wide."""
+    run = rising_run(14, seed=4)
+    fitted = bg.fit(run, "exponential", seed=1)
     summary = bg.summarize(fitted)
     priors = resolve_priors(fitted.regime, bg.rows_of(run))
     wide = bg.fit(run, "exponential", priors={k: (p.median, 2 * p.spread) for k, p in priors.items()}, seed=5)

@@ -48,18 +48,28 @@ def plateau(run) -> tuple[float, float]:
     return float((np.sum(weight * (1 - left) * rest) + 0.5 / 0.4**2) / precision), float(precision**-0.5)
 
 
-def test_nuts_and_the_fast_sampler_move_in_the_rest_alone(run, fitted):
+def check_draws(run, draws):
+    """Fixed parameters stay, the fixed point has the moments of the regression."""
     mean, sd = plateau(run)
-    fast = fast_posterior(target_of(get_regime("exponential"), rows_of(run), POINTS), seed=1).sample_marginalized(1)
-    for draws in ({k: fitted.draws(k) for k in POINTS}, fast.values):
-        for name, value in {"relaxation_time": TIME, "observation_sd": NOISE, "initial_reward": START}.items():
-            np.testing.assert_allclose(draws[name], value, rtol=1e-12)
-        assert draws["fixed_point"].mean() == pytest.approx(mean, abs=0.15 * sd)
-        assert draws["fixed_point"].std() == pytest.approx(sd, rel=0.1)
+    for name, value in {"relaxation_time": TIME, "observation_sd": NOISE, "initial_reward": START}.items():
+        np.testing.assert_allclose(draws[name], value, rtol=1e-12)
+    assert draws["fixed_point"].mean() == pytest.approx(mean, abs=0.15 * sd)
+    assert draws["fixed_point"].std() == pytest.approx(sd, rel=0.1)
+
+
+def test_the_fast_sampler_moves_in_the_rest_alone(run):
+    target = target_of(get_regime("exponential"), rows_of(run), POINTS)
+    check_draws(run, fast_posterior(target, seed=1).sample_marginalized(1).values)
+
+
+@pytest.mark.thorough
+def test_nuts_moves_in_the_rest_alone(run, fitted):
+    check_draws(run, {k: fitted.draws(k) for k in POINTS})
     assert set(fitted.convergence.parameters) == {"fixed_point"}
     assert fitted.convergence.passed
 
 
+@pytest.mark.thorough
 def test_summary_saved_fit_and_tree_show_it_as_fixed(fitted, tmp_path):
     summary = summarize(fitted)
     rows = {r.name: r for r in summary.rows}

@@ -1,6 +1,10 @@
 """A saved fit may come from a stranger, or from a disk that forgot a bit: one line says so, and that is all."""
 
 import random
+from contextlib import chdir
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import h5py
 import numpy as np
@@ -22,17 +26,31 @@ def refused(path) -> str:
     return message
 
 
-def test_a_loaded_fit_needs_its_file_no_more(tmp_path):
+@cache
+def content() -> bytes:
+    """The bytes of a whole fit; writing one takes a second."""
+    with TemporaryDirectory() as folder:
+        return save(saved_tree(), Path(folder) / "fit.nc").read_bytes()
+
+
+@pytest.fixture
+def whole(tmp_path) -> Path:
+    """A file with a whole fit."""
+    (tmp_path / "fit.nc").write_bytes(content())
+    return tmp_path / "fit.nc"
+
+
+def test_a_loaded_fit_needs_its_file_no_more(whole):
     """`DataTree.load` leaves a variable in the file that has the name of a group."""
-    fit = load_fit(save(saved_tree(), tmp_path / "fit.nc"))
-    (tmp_path / "fit.nc").unlink()
+    fit = load_fit(whole)
+    whole.unlink()
     for node in fit.data.subtree:
         for variable in node.dataset.variables.values():
             assert variable.to_numpy().shape == variable.shape
 
 
-def test_a_whole_one_is_read(tmp_path):
-    fit = load_fit(save(saved_tree(), tmp_path / "fit.nc"))
+def test_a_whole_one_is_read(whole, tmp_path):
+    fit = load_fit(whole)
     assert fit.as_draws.values["fixed_point"].shape == (2, 6)
     assert fit.about.rows == 8
     with pytest.raises(FitFileError, match="no such file"):
@@ -95,12 +113,11 @@ def missing_variable(file):
 CHANGES = (changed_attribute, missing_attribute, changed_number, missing_group, missing_variable)
 
 
-@pytest.mark.parametrize("change", CHANGES)
-def test_a_file_that_was_changed_after_it_was_written(tmp_path, change):
-    path = save(saved_tree(), tmp_path / "fit.nc")
-    with h5py.File(path, "a") as file:
+@pytest.mark.parametrize("change", few(CHANGES, changed_number))
+def test_a_file_that_was_changed_after_it_was_written(whole, change):
+    with h5py.File(whole, "a") as file:
         change(file)
-    assert "found a changed one" in refused(path)
+    assert "found a changed one" in refused(whole)
 
 
 FORGED = [
@@ -116,7 +133,7 @@ FORGED = [
 ]
 
 
-@pytest.mark.parametrize(("group", "name", "value"), few(FORGED, FORGED[1], FORGED[4]))
+@pytest.mark.parametrize(("group", "name", "value"), few(FORGED, FORGED[1]))
 def test_groups_that_no_fit_has_under_a_checksum_of_their_own(tmp_path, group, name, value):
     tree = saved_tree()
     if name is None:
@@ -126,31 +143,43 @@ def test_groups_that_no_fit_has_under_a_checksum_of_their_own(tmp_path, group, n
     refused(save(tree, tmp_path / "fit.nc"))
 
 
-def test_arrays_that_lie_elsewhere_or_are_larger_than_memory(tmp_path):
-    path = save(saved_tree(), tmp_path / "fit.nc")
+def bomb(file):
+    file.create_dataset("bomb", shape=(10**7, 10**6), dtype="f8", chunks=(1000, 1000), compression="gzip")
+
+
+def elsewhere(file):
+    file.create_dataset("theirs", shape=(10,), dtype="f8", external=[("secret", 0, 80)])
+
+
+def link(file):
+    file["posterior/self"] = h5py.SoftLink("/posterior")
+
+
+def circle(file):
+    file["posterior/again"] = file["/"]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (bomb, "claims of"),
+        (elsewhere, "'theirs' lies elsewhere"),
+        (link, "found a link under 'self'"),
+        (circle, "without end"),
+    ],
+)
+def test_arrays_that_lie_elsewhere_or_are_larger_than_memory(whole, tmp_path, change, said):
     (tmp_path / "secret").write_bytes(bytes(1_000))
-    with h5py.File(path, "a") as file:
-        file.create_dataset("bomb", shape=(10**7, 10**6), dtype="f8", chunks=(1000, 1000), compression="gzip")
-    assert "claims of" in refused(path)
-    path = save(saved_tree(), tmp_path / "fit.nc")
-    with h5py.File(path, "a") as file:
-        file.create_dataset("theirs", shape=(10,), dtype="f8", external=[(str(tmp_path / "secret"), 0, 80)])
-    assert "'theirs' lies elsewhere" in refused(path)
-    path = save(saved_tree(), tmp_path / "fit.nc")
-    with h5py.File(path, "a") as file:
-        file["posterior/self"] = h5py.SoftLink("/posterior")
-    assert "found a link under 'self'" in refused(path)
-    path = save(saved_tree(), tmp_path / "fit.nc")
-    with h5py.File(path, "a") as file:
-        file["posterior/again"] = file["/"]
-    assert "without end" in refused(path)
+    with chdir(tmp_path), h5py.File(whole, "a") as file:
+        change(file)
+    assert said in refused(whole)
 
 
 @pytest.mark.parametrize("seed", few(range(12), 0, 1))
 def test_bits_that_flipped_and_files_that_were_cut(tmp_path, seed):
     """Whatever is left of the file, it is read as a fit or refused in a line."""
     rng = random.Random(seed)
-    data = bytearray(save(saved_tree(), tmp_path / "fit.nc").read_bytes())
+    data = bytearray(content())
     for _ in range(rng.choice((1, 4, 40))):
         data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
     path = tmp_path / "flipped.nc"

@@ -81,6 +81,7 @@ def test_later_rows_keep_their_signals_and_evaluations():
     assert there(late.second_counter)[1].tolist() == late.step.tolist()
 
 
+@pytest.mark.thorough
 def test_the_command_line_and_python_fit_the_same_rows(tmp_path):
     run, path = collapsed(25, 15), tmp_path / "run.csv"
     lines = [f"{s:g},{r}" for s, r in zip(run.step, run.reward, strict=True)]

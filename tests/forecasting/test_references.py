@@ -50,6 +50,7 @@ def test_a_forecast_without_a_comparable_reference_run_is_its_own():
     assert "none of the runs named can be compared" in beside.reference_runs.sentence
 
 
+@pytest.mark.thorough
 def test_the_command_takes_reference_runs_from_a_flag_or_from_the_file_next_to_the_log(folder):
     words = (
         "forecast",

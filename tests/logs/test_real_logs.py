@@ -92,6 +92,7 @@ if READABLE:
         with pytest.raises(LogReadError, match=r"no reader knows; seen: .*CSV.*step,reward"):
             read_log(path)
 
+    @pytest.mark.thorough
     @pytest.mark.parametrize("path", logs(MORE / "raw"), ids=NAME)
     def test_another_raw_log_agrees_with_its_table(path):
         """Where every update has a row, the table counts rollouts; its evaluation reward may be another."""

@@ -75,8 +75,8 @@ def test_a_file_that_is_cut_at_any_byte_of_its_last_record(store, tmp_path):
 
 @pytest.mark.parametrize("store", few(CHECKED, "wandb"))
 def test_a_flipped_bit_anywhere_is_seen(store, tmp_path):
-    path = WRITERS[store](tmp_path, ROWS[:5])
-    data, true = path.read_bytes(), {(float(s), 0.125 * s) for s in range(1, 6)}
+    path = WRITERS[store](tmp_path, ROWS[:2])
+    data, true = path.read_bytes(), {(float(s), 0.125 * s) for s in range(1, 3)}
     refused = said = 0
     for at in range(len(data)):
         bad = bytearray(data)
@@ -132,7 +132,7 @@ def test_fuzzed_files(store, tmp_path):
     assert time.monotonic() - begin < 60
 
 
-@pytest.mark.parametrize("store", ["trackio", "mlflow"])
+@pytest.mark.parametrize("store", few(["trackio", "mlflow"], "trackio"))
 def test_a_database_with_a_flipped_bit_or_cut_short(store, tmp_path):
     """SQLite keeps no checksums: the shape of the file is what tells."""
     path, data = file_of(store, tmp_path)

@@ -14,6 +14,7 @@ import pytest
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.logs import read_log
 from tests.helpers import store_packages
+from tests.helpers.selection import few
 from tests.helpers.store_packages import PACKAGE, STEPS, WRITERS, row
 from tests.logs.log_samples import assert_read
 
@@ -39,7 +40,7 @@ def written(name: str, folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("name", RUNNING)
+@pytest.mark.parametrize("name", few(RUNNING, "tensorboardX"))
 def test_what_a_package_wrote_is_read(name, tmp_path):
     run = read_log(written(name, tmp_path), run="my run")
     steps = np.array(STEPS)

@@ -34,6 +34,7 @@ def test_the_estimate_is_the_mean_over_all_ways_to_choose_k(n, c, k):
     assert pass_at(np.array([n]), np.array([c]), k)[0] == pytest.approx(np.mean(tries))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("mean", "spread", "says"),
     [
@@ -75,14 +76,24 @@ def test_what_has_no_pass_at_k_is_refused_in_words():
         passing(made((-1.0, 0.0), (1.0, 1.0)).until(4))
 
 
-def test_the_command_counts_distinct_right_answers(tmp_path):
-    run = made((-1.0, 1.0), (1.0, 1.0))
+def answers(run=None):
+    """A table of completions that are one of two answers."""
+    run = made((-1.0, 1.0), (1.0, 1.0)) if run is None else run
     table = run.to_frame().rename(columns={"prompt": "prompt_id"})[["step", "prompt_id", "reward"]]
-    table["completion"] = [f"answer {i % 2}" for i in range(len(table))]
-    table.to_csv(tmp_path / "c.csv", index=False)
+    return table.assign(completion=[f"answer {i % 2}" for i in range(len(table))])
+
+
+def test_distinct_right_answers_are_counted(tmp_path):
+    run = made((-1.0, 1.0), (1.0, 1.0))
+    answers(run).to_csv(tmp_path / "c.csv", index=False)
     counts = pass_counts(read_rollouts(tmp_path / "c.csv"), right_of(run))
     assert counts.distinct.max() == 2
     assert np.all(counts.distinct <= np.minimum(counts.c, 2))
+
+
+@pytest.mark.thorough
+def test_the_command_reports_distinct_right_answers(tmp_path):
+    answers().to_csv(tmp_path / "c.csv", index=False)
     found = json.loads(call("rollouts", tmp_path / "c.csv", "--pass-at-k", "--json").out)["pass_at_k"]
     assert found["k"] == 8
     assert 1.0 < found["phases"][-1]["distinct"] <= 2.0

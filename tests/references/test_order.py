@@ -19,6 +19,7 @@ from bayes_grpo.references.order import (
     threshold,
 )
 from bayes_grpo.rows.rows_of import rows_of
+from tests.helpers.selection import few
 from tests.references.made import runs_of_orders
 
 
@@ -84,6 +85,7 @@ def test_two_orders_in_one_folder_and_runs_of_neither():
     assert all(abs(x.share.median - 0.6) < 0.15 for x in found)
 
 
+@pytest.mark.thorough
 def test_an_order_is_found_across_logging_intervals_and_beyond_a_stretch():
     runs = runs_of_orders([0, 0, 0], rows=260, share=0.5, every=[1, 5, 1], seed=1)
     (order,) = orders_of(curves_of(runs))
@@ -91,12 +93,13 @@ def test_an_order_is_found_across_logging_intervals_and_beyond_a_stretch():
     assert 0.35 < order.share.median < 0.65
 
 
+@pytest.mark.thorough
 def test_nothing_is_found_where_nothing_is_shared():
     found = [orders_of(curves_of(runs_of_orders([-1] * 4, rows=50, seed=s))) for s in range(10)]
     assert sum(map(bool, found)) <= 2  # 5% of 10 are one in two; three or more happen once in ninety
 
 
-@pytest.mark.parametrize(("runs", "rows"), [(2, 80), (6, 10), (6, 80), (20, 40)])
+@pytest.mark.parametrize(("runs", "rows"), few([(2, 80), (6, 10), (6, 80), (20, 40)], (6, 10)))
 def test_the_threshold_is_exceeded_by_chance_in_one_of_twenty(runs, rows):
     rng, off, hits = np.random.default_rng(runs), np.ones((runs, runs)) - np.eye(runs), 0
     for _ in range(200):
@@ -105,6 +108,7 @@ def test_the_threshold_is_exceeded_by_chance_in_one_of_twenty(runs, rows):
     assert 0.01 <= hits / 200 <= 0.1
 
 
+@pytest.mark.thorough
 def test_a_run_belongs_to_the_order_that_its_rows_show():
     curves = curves_of(runs_of_orders([0, 0, 0, 0, 1, 1, 1], rows=80, share=0.6, seed=5))
     orders = orders_of(curves[1:])

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from numpy.testing import assert_allclose
 
 from bayes_grpo.references.gather import gather_references
@@ -30,6 +31,7 @@ def test_conditioning_is_that_of_a_normal():
     assert_allclose(score, -0.5 * away @ known @ away + 0.5 * np.linalg.slogdet(known)[1])
 
 
+@pytest.mark.thorough
 def test_future_rows_are_predicted_where_runs_are_alike():
     runs = runs_of_orders([0] * 6, rows=60, share=0.7, seed=4)
     known = read(runs)
@@ -49,6 +51,7 @@ def test_future_rows_are_predicted_where_runs_are_alike():
     assert_allclose(same.mean, found.mean)
 
 
+@pytest.mark.thorough
 def test_reference_runs_that_differ_say_nothing():
     one = runs_of_orders([-1], rows=60, plateau=0.5, seed=1)
     others = runs_of_orders([-1] * 5, rows=60, plateau=-3.0, spread=2.0, sd=0.3, seed=2)

@@ -48,6 +48,14 @@ ROWS = 40
 """Rows of a log, as many as other tests' logs have: all share the compiled programs of the regimes."""
 
 
+SHARED: dict[str, Any] = {
+    "regime": "exponential",
+    "regimes": ("flat", "exponential"),
+    "sampler": SamplerSettings(num_chains=2, num_warmup=50, num_samples=100),
+}
+"""Settings of the page that the default run makes: other tests fit and forecast by the same compiled programs."""
+
+
 def quick(**more: Any) -> AnalysisSettings:
     """Settings of a page that is made fast: few draws and few paths."""
     return AnalysisSettings(**{"sampler": SHORT, "paths": 300} | more)
@@ -120,7 +128,7 @@ def report_of(kind: str) -> Report:
     """The page of a kind. The regimes are compared for the healthy run alone, because they take longest."""
     if kind == "healthy":
         return report_run(run_of(kind), settings=quick(costs=StoppingCosts(cost_per_step=1.0, value_per_reward=1000.0)))
-    return report_run(run_of(kind), settings=quick(), without=("regimes",))
+    return report_run(run_of(kind), settings=quick(**SHARED if kind == "hacking" else {}), without=("regimes",))
 
 
 @pytest.fixture(scope="session")

@@ -19,7 +19,7 @@ from bayes_grpo.report import Report, report_run, save_report
 from bayes_grpo.views import html
 from tests.helpers.browser import PHONE, look
 from tests.helpers.runs import make_run, steps
-from tests.report.conftest import KINDS, Markup, quick, run_of
+from tests.report.conftest import KINDS, SHARED, Markup, quick, run_of
 
 MOST_BYTES = 3_000_000
 
@@ -110,7 +110,7 @@ def test_one_part_that_fails_costs_no_other(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(vars(analyze)["_MAKERS"], "diagnosis", broken)
     monkeypatch.setattr(page, "plot_signal", broken)
     monkeypatch.setattr(page, "_stability", broken)
-    made = report_run(run_of("hacking"), settings=quick(), without=("regimes", "check", "forecast"))
+    made = report_run(run_of("hacking"), settings=quick(**SHARED), without=("regimes", "check", "forecast"))
     missing = {s.title: s.missing for s in made.document.sections}
     assert missing["What happened"] == "Failed unexpectedly: ZeroDivisionError: a part that failed"
     assert missing["Stability"] == "Could not be shown: ZeroDivisionError: a part that failed"
@@ -139,6 +139,7 @@ def test_a_print_is_short(pages: dict[str, Path], driver: Any):
     assert len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 4
 
 
+@pytest.mark.thorough
 def test_a_long_log_stays_small(tmp_path: Path):
     n = 20_000
     rng = np.random.default_rng(0)

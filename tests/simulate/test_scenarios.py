@@ -7,7 +7,6 @@ from bayes_grpo.common.errors import SettingError
 from bayes_grpo.dynamics.reduction import onset_of_oscillation
 from bayes_grpo.simulate.scenarios import SCENARIOS, simulate_scenario
 from benchmarks.lab.fixed_points import linearized
-from tests.helpers.selection import few
 
 FAILURES = {
     "unstable": "dynamical_instability",
@@ -46,7 +45,8 @@ def check(run):
     assert all(np.isfinite(leaf).all() for leaf in run.trajectory)
 
 
-@pytest.mark.parametrize("name", few(SCENARIOS, "plateau"))
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", SCENARIOS)
 def test_scenario_shows_what_it_is_named_for(scenario_runs, name):
     assert [run.index for run in scenario_runs[name]] == list(range(len(scenario_runs[name])))
     for run in scenario_runs[name]:

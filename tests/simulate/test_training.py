@@ -8,6 +8,7 @@ from bayes_grpo.dynamics.reduction import critical_gain
 from bayes_grpo.simulate.policies import bernoulli_bandit, contextual_bandit, softmax_bandit, verifier
 from bayes_grpo.simulate.settings import Numbers, Structure
 from bayes_grpo.simulate.training import simulate
+from tests.helpers.selection import few
 
 BETA = 0.5
 
@@ -29,7 +30,7 @@ def noise_free(**settings):
     return Structure(**({"n_steps": 60, "advantage": "mean", "update": "infinite_group"} | settings))
 
 
-@pytest.mark.parametrize("model", ["hold", "delay"])
+@pytest.mark.parametrize("model", few(["hold", "delay"], "hold"))
 def test_heavy_ball_with_stale_gradients(model):
     settings = {"learning_rate": 0.4, "momentum": 0.8, "refresh_interval": 3}
     found = logits(noise_free(refresh=model), lag_exposure=1.0, **settings)
@@ -44,7 +45,7 @@ def test_heavy_ball_with_stale_gradients(model):
     assert np.abs(half - found).max() > 0.01
 
 
-@pytest.mark.parametrize("schedule", ["constant", "linear", "cosine"])
+@pytest.mark.parametrize("schedule", few(["constant", "linear", "cosine"], "cosine"))
 def test_moving_average_and_schedules(schedule):
     found = logits(noise_free(optimizer="ema", schedule=schedule), learning_rate=0.5, momentum=0.7, warmup_steps=10)
     z, v, expected = -1.0, 0.0, []
@@ -141,6 +142,7 @@ def test_shared_features_carry_over_to_held_out_prompts():
     assert np.abs(batch.eval_reward - batch.true_eval_reward).max() < 4 * 0.5 / 8
 
 
+@pytest.mark.thorough
 def test_logged_quantities_are_consistent():
     batch = simulate(Structure(n_steps=100), Numbers(), softmax_bandit([0.2, 0.4, 0.6]), np.arange(50))
     assert np.abs((batch.reward - batch.true_reward).mean()) < 0.005

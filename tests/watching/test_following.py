@@ -16,6 +16,7 @@ from bayes_grpo.common.errors import LogReadError, SettingError
 from bayes_grpo.logs.run import Run
 from bayes_grpo.watching.following import PATIENCE, Following, stamp_of
 from tests.helpers import stores, writer
+from tests.helpers.selection import few
 from tests.helpers.writer import line_of, reward_at
 
 
@@ -276,7 +277,7 @@ def followed(follow: Following, process: subprocess.Popen, last: int) -> int:
     raise AssertionError(f"the writer came to {last}, the follower to {follow.run and follow.run.step[-1]}")
 
 
-@pytest.mark.parametrize("form", ["jsonl", "csv"])
+@pytest.mark.parametrize("form", few(["jsonl", "csv"], "jsonl"))
 def test_beside_a_real_writer_no_row_is_lost_or_doubled(tmp_path, form):
     log = tmp_path / f"log.{form}"
     follow = Following(log)

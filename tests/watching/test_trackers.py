@@ -30,6 +30,7 @@ def watched(folder: Path, tracker: str, **environment: str) -> subprocess.Comple
     )
 
 
+@pytest.mark.thorough
 def test_wandb_gets_the_alert_by_its_own_client(tmp_path):
     pytest.importorskip("wandb")
     done = watched(tmp_path, "wandb", WANDB_MODE="offline", WANDB_DIR=str(tmp_path), WANDB_SILENT="true")
@@ -41,6 +42,7 @@ def test_wandb_gets_the_alert_by_its_own_client(tmp_path):
     assert "failed" not in done.stderr
 
 
+@pytest.mark.thorough
 def test_trackio_gets_the_alert_by_its_own_client(tmp_path):
     pytest.importorskip("trackio", reason="trackio is not installed (group stores)")
     done = watched(tmp_path, "trackio", TRACKIO_DIR=str(tmp_path / "trackio"))

@@ -97,6 +97,7 @@ def test_a_look_at_too_few_rows_prints_no_probability():
     assert text_of(found).startswith("UNCLEAR: ")
 
 
+@pytest.mark.thorough
 def test_the_horizon_is_the_planned_length_or_half_as_far_again(run):
     planned = outlook_of(rising_run(ROWS, reward_low=0.0, reward_high=1.0, total_steps=75.0))
     assert (planned.until, planned.until_from) == (75.0, "planned length")
@@ -240,6 +241,7 @@ def test_programs_that_a_log_has_outgrown_are_let_go(monkeypatch):
     assert forgotten == [True]
 
 
+@pytest.mark.thorough
 def test_reference_runs_are_read_once(tmp_path):
     runs = runs_of_orders([0] * 6, rows=60, share=0.3, seed=3)
     folder = written(tmp_path, runs[1:])
@@ -258,6 +260,7 @@ def test_reference_runs_are_read_once(tmp_path):
         Watching(reference_runs=str(folder))  # pyright: ignore[reportArgumentType]
 
 
+@pytest.mark.thorough
 def test_a_watch_looks_for_reference_runs_where_a_forecast_does(tmp_path):
     """One default for both, so that one log has one forecast."""
     nearby = NearbyRuns(written(tmp_path, runs_of_orders([0] * 4)) / "run0.csv")
