@@ -57,6 +57,7 @@ from .views.plots.fitting import plot_comparison as plot_comparison
 from .views.plots.fitting import plot_fit as plot_fit
 from .views.plots.forecasting import plot_forecast as plot_forecast
 from .views.plots.logs import plot_run as plot_run
+from .views.plots.runs import plot_runs as plot_runs
 from .views.terminal import print_document as print_document
 from .views.view import view as view
 from .watching.watch import watch as watch

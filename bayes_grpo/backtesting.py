@@ -326,5 +326,6 @@ def rows_after(whole: Series, n: int, ahead: RemainingRate) -> FutureGrid:
         ahead: Learning rate from there on, as the rows before say.
     """
     grid = grid_at(whole.before(n), whole.step[n:], ahead)
-    window, weight = whole.window[n:], window_weight(whole.window)[n:]
+    window = whole.window[n:]
+    weight = window_weight(whole.window)[n:]
     return grid._replace(window=np.concatenate([[0.0], window]), weight=np.concatenate([[1.0], weight]))

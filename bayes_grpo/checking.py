@@ -198,7 +198,8 @@ def lags_of(n: int) -> int:
 
 
 def _ljung_box(e: np.ndarray) -> np.ndarray:
-    n, lags = e.shape[-1], lags_of(e.shape[-1])
+    n = e.shape[-1]
+    lags = lags_of(e.shape[-1])
     return n * (n + 2) * np.sum(autocorrelation(e, lags) ** 2 / (n - np.arange(1, lags + 1)), axis=-1)
 
 
@@ -217,8 +218,11 @@ def _noise_ratios(e: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     squares = e**2 / np.mean(e**2, axis=-1, keepdims=True)
     squares = np.where(squares > _FAR**2, np.median(squares, axis=-1, keepdims=True), squares)  # one odd row is none
     sums = np.concatenate([np.zeros((*e.shape[:-1], 1)), np.cumsum(squares, axis=-1)], axis=-1)
-    rows, inside, whole = end - begin, sums[..., end] - sums[..., begin], sums[..., -1:]
-    within, without = inside / rows, (whole - inside) / (n - rows)
+    rows = end - begin
+    inside = sums[..., end] - sums[..., begin]
+    whole = sums[..., -1:]
+    within = inside / rows
+    without = (whole - inside) / (n - rows)
     ratio = n * np.log(whole / n) - rows * np.log(within) - (n - rows) * np.log(without)
     return 0.5 * ratio, within, without
 
@@ -249,12 +253,14 @@ def _replicated(n: int, seed: int) -> dict[str, np.ndarray]:
 
 def findings_of(residuals: Residuals, step: np.ndarray, y: np.ndarray, seed: int = 0) -> tuple[CheckLine, ...]:
     """The four checks on standardized residuals and on the rows, in a fixed order."""
-    e, n = residuals.innovation, residuals.innovation.shape[-1]
+    e = residuals.innovation
+    n = residuals.innovation.shape[-1]
     replicated = _replicated(n, seed)
     out = []
 
     def add(name: str, statistic: Statistic, words: Callable[[float], str], at: Any) -> None:
-        seen, null = statistic(e), replicated[name]
+        seen = statistic(e)
+        null = replicated[name]
         tails = (1.0 + len(null) - np.searchsorted(null, seen)) / (len(null) + 1.0)
         tail = combined(tails)
         limit = float(np.quantile(null, 0.95))
@@ -273,7 +279,8 @@ def _break(changes: tuple[SignalChange, ...], step: np.ndarray, y: np.ndarray) -
     """The clearest jump or change of slope; its tail is the inverse of the Bayes factor."""
     if not changes:
         return CheckLine("break", 0.0, CLEAR_FACTOR, 1.0, None, "No break.")
-    first, tail = changes[0], min(1.0, math.exp(-changes[0].log_factor))
+    first = changes[0]
+    tail = min(1.0, math.exp(-changes[0].log_factor))
     clear = tuple(change_words(x, step, y) for x in changes if x.clear)
     text = "; ".join(clear) or "No break"
     return CheckLine(
@@ -310,7 +317,9 @@ def combined(tails: np.ndarray) -> float:
 
 
 def _with_tail(text: str, tail: float, tails: np.ndarray) -> str:
-    shown = f"= {tail:.2f}" if tail >= 0.01 else f"= {tail:.3f}" if tail >= 0.001 else "< 0.001"
+    shown = f"= {tail:.2f}"
+    if tail < 0.01:
+        shown = f"= {tail:.3f}" if tail >= 0.001 else "< 0.001"
     partly = tail < ALERT <= float(np.median(tails))
     where = f", at {np.mean(tails < ALERT):.0%} of the posterior's draws" if partly else ""
     return f"{text}{where} (tail probability {shown})."
@@ -319,8 +328,11 @@ def _with_tail(text: str, tail: float, tails: np.ndarray) -> str:
 def _autocorrelation_words(tail: float, r1: float, lags: int) -> str:
     if tail >= ALERT:
         return f"No autocorrelation in the residuals over {lags} lags"
-    kind = "neighboring residuals are similar" if r1 > 0.05 else "neighboring residuals alternate"
-    kind = kind if abs(r1) > 0.05 else "mostly at larger lags"
+    kind = "mostly at larger lags"
+    if r1 > 0.05:
+        kind = "neighboring residuals are similar"
+    elif r1 < -0.05:
+        kind = "neighboring residuals alternate"
     return f"Residuals are autocorrelated, {kind} (lag-1 {r1:+.2f})"
 
 
@@ -336,7 +348,8 @@ _DRAWS = 400
 
 def residuals_of(draws: Draws, count: int = _DRAWS) -> Residuals:
     """Standardized residuals of the rows at evenly spread draws of a posterior."""
-    values, y = draws.picked(spread(draws.size, count)), draws.rows.y
+    values = draws.picked(spread(draws.size, count))
+    y = draws.rows.y
     *_, mean, var, innovation = (
         x[0, :, : len(y)] for x in summarize_draws(draws.target, {k: v[None] for k, v in values.items()}, 0)
     )

@@ -111,10 +111,13 @@ def page_of(run: Run, found: Analysis) -> Document:
         run: The run.
         found: What came of all parts.
     """
-    status, ahead = found.status, found.forecast.value
+    status = found.status
+    ahead = found.forecast.value
     forecast = None if ahead is None else ahead.forecast
     decision = None if ahead is None else ahead.decision
-    events = {} if found.diagnosis.value is None else marks(found.diagnosis.value)
+    diagnosis = found.diagnosis.value
+    events = {} if diagnosis is None else marks(diagnosis)
+    paths = None if diagnosis is None else diagnosis.paths
     if decision is not None and decision.recommended is not None:
         events["recommended stop"] = decision.recommended
     answer, why = "Too early to tell.", ""
@@ -139,12 +142,14 @@ def page_of(run: Run, found: Analysis) -> Document:
         status="" if status is None else status.status,
         chance=None if status is None else status.chance,
         answer=answer,
-        evaluation="" if found.diagnosis.value is None else evaluation_line(found.diagnosis.value),
+        evaluation="" if diagnosis is None else evaluation_line(diagnosis),
         why=why,
         do="" if status is None else status.action.sentence,
         tone="doubt" if status is None else TONES[status.status],
         points=_points(found),
-        plot=Drawing(partial(plot_overview, run, forecast, events), f"The logged rewards and the forecast. {answer}"),
+        plot=Drawing(
+            partial(plot_overview, run, paths, forecast, events), f"The logged rewards and the forecast. {answer}"
+        ),
         sections=tuple(p for p in parts if not p.empty),
         assumed=whole.assumed,
         unchecked=whole.unchecked,
@@ -287,7 +292,8 @@ def report_run(
     if unknown:
         raise SettingError(f"--without: expected some of {', '.join(PARTS)}, found {unknown[0]!r}")
     begin = time.perf_counter()
-    settings, progress = settings or AnalysisSettings(), or_silent(progress)
+    settings = settings or AnalysisSettings()
+    progress = or_silent(progress)
     progress("reading the log", 0.0)
     run = as_run(run)
     found = analyze(run, [name for name in PARTS if name not in without], settings=settings, progress=progress)

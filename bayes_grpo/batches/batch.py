@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,12 @@ from bayes_grpo.common.text import plain
 from bayes_grpo.fitting.draws import check_settings
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.logs.options import checked
-from bayes_grpo.logs.reading import PathLike, logs_at
+from bayes_grpo.logs.reading import PathLike, logs_at, read_log
 from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes import get_regime
 
+_LEAST_REWARDS = 2
+"""Rewards of a training that has a row of its own."""
 Logs = PathLike | Run | Iterable[PathLike | Run]
 """Files, folders, patterns and runs."""
 
@@ -52,7 +55,7 @@ def batch(
 
     Args:
         logs: Files, folders, patterns (``runs/**/*.jsonl``) and runs. A folder that a trainer wrote is one log, another
-            is looked into.
+            is looked into. Of a file in which several trainings follow each other, each has a row.
         do: Some of "fit", "forecast" and "diagnose". How the run stands is in every row.
         regime: Regime to fit.
         horizon: Horizon of the forecasts, optimizer step. By default each run's planned length where its log states one
@@ -76,8 +79,10 @@ def batch(
         OutputError: ``out`` cannot be written.
         SettingError: An unknown task, regime or setting.
     """
-    begin, progress = time.perf_counter(), or_silent(progress)
-    table, options = None if out is None else Path(os.fspath(out)), dict(read or {})
+    begin = time.perf_counter()
+    progress = or_silent(progress)
+    table = None if out is None else Path(os.fspath(out))
+    options = dict(read or {})
     settings = AnalysisSettings(regime=regime, horizon=horizon, signal=signal, sampler=sampler, seed=seed)
     _check(do, settings, options, table, jobs)
     parts = tuple(dict.fromkeys((*(BATCH_TASKS[task] for task in do), "diagnosis")))
@@ -172,9 +177,25 @@ def survey(logs: Logs, read: Mapping[str, Any], skipped: Collection[Path] = ()) 
                 continue
             seen.add(whole)
             if isinstance(found, Run):
-                yield _log(found, path)
+                yield from _trainings(found, path, read)
             else:
                 yield Log(plain(path.stem if path.exists() else path.name), plain(path), path, error=plain(found, 1000))
+
+
+def _trainings(run: Run, path: Path, read: Mapping[str, Any]) -> Iterator[Log]:
+    """The log of a file, or each of the trainings with rewards that follow each other in it."""
+    names = [x.name for x in run.trainings if x.rewards >= _LEAST_REWARDS]
+    if len(names) < 2 or "run" in read:
+        yield _log(run, path)
+        return
+    for name in names:
+        label = plain(f"{run.name} {name}")
+        try:
+            one = _log(read_log(path, **{**read, "run": name}), path)
+        except BayesGrpoError as error:
+            yield Log(label, plain(path), path, error=plain(error, 1000), training=name)
+        else:
+            yield replace(one, name=label, training=name)
 
 
 def _log(run: Run, place: Path | Run) -> Log:

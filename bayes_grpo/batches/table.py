@@ -27,8 +27,9 @@ SUFFIXES = (".parquet", ".csv")
 """Formats of a table."""
 _FIRST = {
     **dict.fromkeys(("log", "source", "log_hash", "status"), "str"),
-    **{"p_status": "float64", "to_do": "str", "seed": "Int64", "rows": "Int64"},
+    **{"p_status": "float64", "reason": "str", "to_do": "str", "seed": "Int64", "rows": "Int64"},
     **{"first_step": "float64", "last_step": "float64"},
+    **{f"reward_{word}": "float64" for word in ("first", "last", "best", "best_step")},
 }
 _OF_PART: Mapping[str, Mapping[str, str]] = {
     "fit": {"fit": "str", "signal": "str", "fit_rows": "Int64"}
@@ -60,7 +61,9 @@ def table_of(rows: Sequence[Mapping[str, Any]], parts: Sequence[str]) -> pd.Data
     for name in (*known, *numbers, *_LAST):
         kind = _TYPES.get(name, "float64")
         values = [row.get(name) for row in rows]
-        columns[name] = pd.Series(["" if v is None else v for v in values] if kind == "str" else values, dtype=kind)
+        if kind == "str":
+            values = ["" if v is None else v for v in values]
+        columns[name] = pd.Series(values, dtype=kind)
     return pd.DataFrame(columns)
 
 
@@ -158,7 +161,8 @@ def _rows(content: bytes) -> Iterator[tuple[str, dict[str, Any]]]:
     for line in content.splitlines():
         try:
             entry = json.loads(line)
-            key, row = entry["key"], dict(entry["row"])
+            key = entry["key"]
+            row = dict(entry["row"])
         except (ValueError, KeyError, TypeError, RecursionError):
             continue
         if isinstance(key, str) and all(_fits(name, value) for name, value in row.items()):
@@ -172,9 +176,11 @@ class Batch(Result):
     Attributes:
         frame: One row a log, in the order in which logs were named.
 
-            - ``log``, ``source``, ``log_hash``: which log; ``status``: how the run stands, with ``p_status``, and
-              ``to_do``, the one thing to do (`bayes_grpo.diagnosis.status`); ``seed``: gives the same numbers in
-              `bayes_grpo.fit` and `forecast`; ``rows``, ``first_step``, ``last_step``: the rows of the log.
+            - ``log``, ``source``, ``log_hash``: which log; ``status``: how the run stands, with ``p_status``, the
+              ``reason`` and ``to_do``, the one thing to do (`bayes_grpo.diagnosis.status`); ``seed``: gives the same
+              numbers in `bayes_grpo.fit` and `forecast`; ``rows``, ``first_step``, ``last_step``: the rows of the log;
+              ``reward_first``, ``reward_last``, ``reward_best`` and its step: levels without the noise of the rows,
+              and ``eval_reward_…`` where evaluations are logged.
             - diagnosis: its sentence as ``diagnosis``, ``failing``, that something fails, and ``p_…``, the
               probability of each failure, alone or with others.
             - fit: its sentence as ``fit``, ``fit_rows``, ``converged``, ``rhat`` (largest), ``ess`` (smallest), ``r2``,

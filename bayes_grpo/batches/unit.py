@@ -29,6 +29,7 @@ from bayes_grpo.forecasting.summary import ForecastSummary
 from bayes_grpo.logs.reading import read_log
 from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes import get_regime
+from bayes_grpo.signals.path import SignalPath
 
 _QUANTILES = tuple(f"{100 * q:g}" for q in ((1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2))
 BATCH_TASKS: Mapping[str, str] = {"fit": "fit", "forecast": "forecast", "diagnose": "diagnosis"}
@@ -51,6 +52,7 @@ class Log:
         log_hash: Hash of its bytes; "" where it cannot be read.
         fingerprint: Hash of rows, signals and settings, whatever the file is called.
         rows: Number of training rows; logs of similar length share compiled programs.
+        training: Which training of the file it is, where several follow each other in it; "" elsewhere.
         error: Why it cannot be read.
     """
 
@@ -61,6 +63,7 @@ class Log:
     fingerprint: str = ""
     rows: int = 0
     error: str = ""
+    training: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,15 +111,32 @@ def fingerprint(run: Run) -> str:
     return digest.hexdigest()
 
 
+def read_of(log: Log, read: Mapping[str, Any]) -> Run:
+    """The run of a log.
+
+    Args:
+        log: The log.
+        read: Keyword arguments of `read_log`.
+
+    Raises:
+        LogReadError: It cannot be read any more.
+    """
+    if isinstance(log.place, Run):
+        return log.place
+    chosen = {"run": log.training} if log.training else {}
+    return read_log(log.place, **{**read, **chosen})
+
+
 def work(unit: BatchUnit) -> BatchRow:
     """The row of a unit. A part that failed leaves its columns empty and its reason in the row.
 
     The numbers are those of `bayes_grpo.fit`, `forecast` and `diagnose` with the seed in the row, which depends on the
     batch's seed and the log's bytes alone.
     """
-    begin, row, place = time.perf_counter(), BatchRow(), unit.log.place
+    begin = time.perf_counter()
+    row = BatchRow()
     try:
-        run = place if isinstance(place, Run) else read_log(place, **unit.read)
+        run = read_of(unit.log, unit.read)
         seed = seed_of(unit.settings.seed, "log", run.log_hash)
         row = {"log_hash": run.log_hash, "seed": seed}
         row |= _columns(analyze(run, unit.parts, settings=replace(unit.settings, seed=seed)), unit.parts)
@@ -133,7 +153,8 @@ def _columns(found: Analysis, parts: tuple[str, ...]) -> BatchRow:
         row |= _diagnosis(found.diagnosis.value)
     if found.status is not None:
         status = found.status
-        row |= {"status": status.status, "p_status": status.probability, "to_do": plain(status.action.sentence, 500)}
+        row |= {"status": status.status, "p_status": status.probability, "reason": plain(status.headline, 500)}
+        row |= {"to_do": plain(status.action.sentence, 500)}
     if found.fit.value is not None:
         row |= _fit(found.fit.value.summary)
     if found.forecast.value is not None:
@@ -148,11 +169,23 @@ def _diagnosis(found: Diagnosis) -> BatchRow:
     about = found.about
     row: BatchRow = {"rows": about.rows, "first_step": about.first_step, "last_step": about.last_step}
     row |= {"diagnosis": plain(found.sentence, 1000), "failing": found.failing}
+    if found.paths is not None:
+        row |= _levels("reward", found.paths.reward)
+        if found.paths.held_out is not None:
+            row |= _levels("eval_reward", found.paths.held_out)
     return row | {f"p_{name}": p for name, p in found.probability.items()}
 
 
+def _levels(name: str, path: SignalPath) -> BatchRow:
+    """First, last and best level of a reward, without the noise of its rows, and the step of the best."""
+    levels = {"first": path.start, "last": path.now, "best": path.best}
+    found = {f"{name}_{word}": path.shown(draws) for word, draws in levels.items()}
+    return found | {f"{name}_best_step": path.best_step}
+
+
 def _fit(summary: Summary) -> BatchRow:
-    worst, about = summary.convergence.worst, summary.about
+    worst = summary.convergence.worst
+    about = summary.about
     row: BatchRow = {
         "fit": plain(summary.verdict, 1000),
         "signal": about.signal,

@@ -40,7 +40,8 @@ def each_by_itself(words: Sequence[str]) -> list[str]:
     flag, taken = "", 0
     for word in words:
         if word.startswith("-"):
-            flag, taken = (word if word in _SEVERAL else ""), 0
+            flag = word if word in _SEVERAL else ""
+            taken = 0
         elif flag:
             out += [flag] if taken else []
             taken += 1
@@ -107,7 +108,8 @@ def main() -> None:
                 app = program(words[:1] if words[:1] and words[0] in COMMANDS else COMMANDS)
                 app(each_by_itself(words))
             finally:
-                gone, sys.stdout = sys.stdout is not output, output
+                gone = sys.stdout is not output
+                sys.stdout = output
                 output.flush()
                 if gone:
                     raise BrokenPipeError

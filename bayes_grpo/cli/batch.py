@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -21,7 +21,7 @@ from bayes_grpo.cli.options import (
     HorizonStep,
     Jobs,
     LogNames,
-    Output,
+    OutputWithPlot,
     Reading,
     Seed,
     Signal,
@@ -50,10 +50,11 @@ def batch(
     no_resume: Annotated[bool, option(OUTPUT, "--no-resume", help="Ignore the journal of earlier calls.")] = False,
     seed: Seed = 0,
     *,
-    output: Output,
+    output: OutputWithPlot,
     reading: Reading,
 ) -> None:
     """How many logs stand, in one table, with fits and forecasts where wanted; a killed call resumes."""
+    read = replace(reading, run_name=None).options()
     with dask_executor(dask) as executor, progress_bar() as progress:
         result = bg.batch(
             logs,
@@ -65,10 +66,11 @@ def batch(
             resume=not no_resume,
             jobs=jobs,
             executor=executor,
-            read=replace(reading, run_name=None).options(),
+            read=read,
             seed=seed,
             progress=progress,
         )
+    output.save(lambda: bg.plot_runs(_runs_of(logs, read)))
     output.show(result)
     if result.errors == len(result.frame):
         raise typer.Exit(EXIT_INPUT)  # of some logs errors are data; of all, the call has failed
@@ -97,3 +99,12 @@ def dask_executor(address: str | None) -> Iterator[Executor | None]:
         raise SettingError(f"dask: expected a scheduler at {address!r}, none answers ({error}); start one") from None
     with client as cluster:
         yield cluster.get_executor(pure=False)
+
+
+def _runs_of(logs: list[str], read: Mapping[str, Any]) -> list[bg.Run]:
+    """The runs of a batch, each under its name in the table."""
+    from bayes_grpo.batches.batch import survey
+    from bayes_grpo.batches.unit import read_of
+
+    found = (log for log in survey(logs, read) if not log.error)
+    return [replace(read_of(log, read), name=log.name) for log in found]

@@ -106,10 +106,12 @@ def forecast(
     )
     with progress_bar() as progress:
         found = bg.analyze(run, ("diagnosis", "forecast"), settings=settings, progress=progress)
-        status, ahead = found.diagnosis.required.status, found.forecast.required
+        status = found.diagnosis.required.status
+        ahead = found.forecast.required
         if ahead.undecided:
             raise SettingError(ahead.undecided)
-        summary, decision = bg.forecast_given(status, ahead.summary), ahead.decision
+        summary = bg.forecast_given(status, ahead.summary)
+        decision = ahead.decision
         stop = None if decision is None else decision.recommended
         events = {} if stop is None else {"recommended stop": stop}
         output.save(lambda: bg.plot_forecast(ahead.forecast, bg.view(summary).answer, reach=reach or (), events=events))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import chain, count
+import itertools
 from pathlib import Path
 from typing import Annotated
 
@@ -43,7 +43,7 @@ def simulate(
         raise OutputError(f"{out}: expected a new directory, found one that exists; choose another with --out")
     name = scenario.replace("-", "_")
     if demo:
-        made = out or next(x for x in chain([_DEMO], (Path(f"{_DEMO}-{i}") for i in count(2))) if not x.exists())
+        made = out or _free_folder()
         _demonstrate(name, made, seed, output)
     elif out is not None:
         with progress_bar() as progress:
@@ -58,6 +58,12 @@ def simulate(
             from bayes_grpo.views.simulate import WrittenRuns
 
             output.show(WrittenRuns(runs, paths))
+
+
+def _free_folder() -> Path:
+    """The first folder of a demonstration that does not exist: bayes-grpo-demo, bayes-grpo-demo-2 and so on."""
+    numbered = (Path(f"{_DEMO}-{i}") for i in itertools.count(2))
+    return next(x for x in itertools.chain([_DEMO], numbered) if not x.exists())
 
 
 def _demonstrate(scenario: str, out: Path, seed: int, output: Output) -> None:

@@ -131,7 +131,8 @@ class _Programs:
 
     def get(self, *key: Any) -> Any:
         with self._lock:
-            future, mine = self._kept.get(key), key not in self._kept
+            future = self._kept.get(key)
+            mine = key not in self._kept
             if future is None:
                 future = self._kept[key] = Future()
                 self.compiled += 1

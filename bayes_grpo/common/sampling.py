@@ -55,7 +55,8 @@ def smoothed_weights(log_weight: np.ndarray, efficiency: float) -> tuple[np.ndar
     logged = np.take_along_axis(weight, tail, -1)
     shape, scale = generalised_pareto(logged - cutoff)
     left = np.log1p(-np.arange(0.5, size) / size)
-    k, fits = shape[..., None], (np.isfinite(shape) & (scale > 0))[..., None]
+    k = shape[..., None]
+    fits = (np.isfinite(shape) & (scale > 0))[..., None]
     with np.errstate(all="ignore"):  # what does not fit stays as it was
         excess = np.where(k == 0, -left, np.expm1(-k * left) / k)
         smooth = np.minimum(cutoff + scale[..., None] * excess, logged[..., -1:])

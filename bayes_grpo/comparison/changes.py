@@ -100,7 +100,8 @@ def change_words(change: SignalChange, step: np.ndarray, y: np.ndarray) -> str:
     where = f"between steps {change.after:g} and {change.until:g}"
     if change.kind == "slope":
         return f"The reward bends {'upward' if change.up else 'downward'} {where}"
-    before, after = y[step <= change.after][-_NEAR:], y[step >= change.until][:_NEAR]
+    before = y[step <= change.after][-_NEAR:]
+    after = y[step >= change.until][:_NEAR]
     return f"The reward jumps from {before.mean():.2g} to {after.mean():.2g} {where}"
 
 

@@ -66,7 +66,8 @@ def compare(
         FitError: The log has no such signal or too few rows, or no regime could be fitted.
         SettingError: Unknown regime or signal, or an impossible sampler setting.
     """
-    settings, progress = sampler or SamplerSettings(), or_silent(progress)
+    settings = sampler or SamplerSettings()
+    progress = or_silent(progress)
     check_settings(settings, seed)
     run, window = rows_to_fit(as_run(run), rows, signal)
     table = rows_of(run, signal)
@@ -83,7 +84,8 @@ def compare(
         ahead = {x.name: pool.submit(leave_future_out, x, table, seed=seed) for x in regimes if lfo}
         imports.scores()  # while they run
         for i, name in enumerate(drawn):
-            share, where = i / len(drawn), f"{name} ({i + 1} of {len(drawn)})"
+            share = i / len(drawn)
+            where = f"{name} ({i + 1} of {len(drawn)})"
             progress(f"{where}: posterior", share)
             try:
                 found = drawn[name].result()
@@ -92,7 +94,8 @@ def compare(
                 if isinstance(error, NotConvergedError):
                     not_converged.append(name)
                 continue
-            posteriors[name], note = found, found.draws.note
+            posteriors[name] = found
+            note = found.draws.note
             cautions += [f"{name}: {note}"] if note else []
             progress(f"{where}: leave-one-out", share)
             with warnings.catch_warnings():
@@ -236,7 +239,8 @@ def _line(
         verdict_ahead = ""
     else:
         verdict_ahead = "best" if future is best else _verdict(behind, p_worse_ahead)
-    values, trend = found.draws.values, found.draws.regime.has_trend
+    values = found.draws.values
+    trend = found.draws.regime.has_trend
     return ComparisonLine(
         regime=found.draws.regime.name,
         elpd=row["elpd"],
@@ -274,5 +278,6 @@ def _behind(future: np.ndarray | None, best: np.ndarray | None) -> tuple[float, 
         return 0.0, 0.0, math.nan
     differences = future - best
     b = len(differences)
-    total, error = float(differences.sum()), float(np.sqrt(b) * differences.std(ddof=1))
+    total = float(differences.sum())
+    error = float(np.sqrt(b) * differences.std(ddof=1))
     return total, error, float(t.cdf(-total / max(error, 1e-12), b - 1))

@@ -79,7 +79,8 @@ def leave_one_out(found: SmoothedDraws, *, refits: int = REFITS, seed: int = 0) 
         The scores. Where more rows fail than may be refitted, a `ParetoKWarning` is raised as a warning too.
     """
     az, loo, _ = imports.scores()
-    draws, step = found.draws, found.draws.rows.step
+    draws = found.draws
+    step = found.draws.rows.step
     view = az.from_dict(
         {"posterior": dict(draws.values), "log_likelihood": {"y": found.left_out}},
         dims={"y": ["step"]},
@@ -110,7 +111,8 @@ def leave_one_out(found: SmoothedDraws, *, refits: int = REFITS, seed: int = 0) 
             after[i] = exact_density(draws, i, seed=seed_of(seed, "row", i))
         scores.elpd_i.values[:] = after
         scores.pareto_k.values[again] = 0.0
-        scores.elpd, scores.se = float(after.sum()), float(np.sqrt(len(after) * after.var()))
+        scores.elpd = float(after.sum())
+        scores.se = float(np.sqrt(len(after) * after.var()))
         scores.p = float(scores.p + np.sum(before - after))
         scores.warning = len(bad) > len(again)
     left = tuple(i for i in bad if i not in again)
@@ -178,7 +180,9 @@ def leave_future_out(regime: Regime, table: Series, *, seed: int = 0) -> np.ndar
         FitError: Too few rows for it, or a refit that should not be trusted.
     """
     origins, horizon = forecast_origins(table)
-    whole, start, blocks = shared(table), None, []
+    whole = shared(table)
+    start = None
+    blocks = []
     for cut in map(int, origins):
         first = table.before(cut)
         found = fast_posterior(

@@ -64,7 +64,8 @@ class Checkpoints(NamedTuple):
         """
         if not self.every > 0.0:
             raise SettingError(f"checkpoints: expected a number of steps above 0, found {self.every:g}")
-        kept, scored = np.unique(np.asarray(self.kept, float)), np.asarray(self.scored, float)
+        kept = np.unique(np.asarray(self.kept, float))
+        scored = np.asarray(self.scored, float)
         there = np.isfinite(self.score) & (scored <= now)
         return self._replace(kept=kept[kept <= now], scored=scored[there], score=np.asarray(self.score, float)[there])
 
@@ -124,7 +125,8 @@ class CheckpointRewards(NamedTuple):
         """The checkpoint of the highest expected reward; of several as good ones the earliest."""
         mean = self.draws.mean(axis=0)
         best = np.bincount(np.argmax(self.draws, axis=1), minlength=len(mean)) / len(self.draws)
-        taken, on_held_out = int(np.argmax(mean)), self.draws + self.gap[:, None]
+        taken = int(np.argmax(mean))
+        on_held_out = self.draws + self.gap[:, None]
         scores, optimism, top = checkpoints.score, np.nan, np.nan
         among = np.isin(checkpoints.scored, self.step)
         if among.any():
@@ -160,8 +162,11 @@ def checkpoint_rewards(
     rng = np.random.default_rng(seed)
     places = np.concatenate([step, checkpoints.scored])
     rows = np.concatenate([reward, path.at(checkpoints.scored + lag)], axis=1)
-    span, y = span_of(path.value), checkpoints.score
-    noise, k, scale = _variance(checkpoints), len(step), max(now - float(path.step[0]), 1.0)
+    span = span_of(path.value)
+    y = checkpoints.score
+    noise = _variance(checkpoints)
+    k = len(step)
+    scale = max(now - float(path.step[0]), 1.0)
     of_rows = np.cov(rows.T)
     start = (2.0 * span + abs(float(y.mean() - rows[:, k:].mean()))) ** 2
     t = np.maximum(places - path.step[0], 0.0) / scale
@@ -171,7 +176,8 @@ def checkpoint_rewards(
     log = np.log(_GAP_PRIOR) + np.array([_log_density(off, c) for c in of_scores])
     share = np.exp(log - log.max())
     counts = rng.multinomial(len(rows), share / share.sum())
-    gap, rest = np.empty_like(rows), rows.copy()
+    gap = np.empty_like(rows)
+    rest = rows.copy()
     parts = np.split(rng.permutation(len(rows)), np.cumsum(counts)[:-1])
     for g, c, picks in zip(gaps, of_scores, parts, strict=True):
         if not len(picks):
@@ -182,7 +188,8 @@ def checkpoint_rewards(
         weight = np.linalg.solve(c, (y - shown).T)
         rest[picks] += (of_rows[:, k:] @ weight).T
         gap[picks] = before + (g[:, k:] @ weight).T
-    on_held_out, at_now = (rest + gap)[:, :k], gap[:, k - 1]
+    on_held_out = (rest + gap)[:, :k]
+    at_now = gap[:, k - 1]
     return CheckpointRewards(step, on_held_out - at_now[:, None], at_now)
 
 
@@ -226,7 +233,8 @@ def recalled(forecast: Forecast, checkpoints: Checkpoints, seed: int = 0) -> Rec
     Raises:
         SettingError: The forecast has no future step, too few rows, or checkpoints are impossible.
     """
-    now, kept = float(forecast.now), checkpoints.checked(float(forecast.now))
+    now = float(forecast.now)
+    kept = checkpoints.checked(float(forecast.now))
     step, reward = rewards_at_stops(forecast)
     path = fit_path(forecast.logged_step, forecast.logged, seed=1)
     if path is None:
@@ -238,7 +246,8 @@ def recalled(forecast: Forecast, checkpoints: Checkpoints, seed: int = 0) -> Rec
     ranks = np.argsort(np.argsort(reward[:, 0], kind="stable"), kind="stable")
     order = np.argsort(behind.draws[:, -1], kind="stable")
     past = behind.draws[order[ranks * len(order) // len(ranks)]]
-    known, error = behind.draws.mean(axis=0), float(np.sqrt(behind.draws.var(axis=0).mean()))
+    known = behind.draws.mean(axis=0)
+    error = float(np.sqrt(behind.draws.var(axis=0).mean()))
     best = int(np.argmax(known))
     out = np.empty_like(reward)
     out[:, 0] = past[:, best]
@@ -246,7 +255,8 @@ def recalled(forecast: Forecast, checkpoints: Checkpoints, seed: int = 0) -> Rec
     if earlier is None:
         picked, top = np.full(len(reward), -np.inf), np.full(len(reward), -np.inf)
     else:
-        picked, top = past[:, earlier].copy(), np.full(len(reward), known[earlier])
+        picked = past[:, earlier].copy()
+        top = np.full(len(reward), known[earlier])
     to_come = _to_come(kept, now, float(step[-1]))
     each = _at(to_come, step, reward)
     shown = each + error * rng.standard_normal(each.shape)
@@ -255,7 +265,8 @@ def recalled(forecast: Forecast, checkpoints: Checkpoints, seed: int = 0) -> Rec
     for j in range(1, len(step)):
         while done < len(to_come) and to_come[done] < step[j]:
             better = shown[:, done] > top
-            picked, top = np.where(better, each[:, done], picked), np.where(better, shown[:, done], top)
+            picked = np.where(better, each[:, done], picked)
+            top = np.where(better, shown[:, done], top)
             done += 1
         own = at_stop[:, j] > top
         out[:, j] = np.where(own, reward[:, j], picked)

@@ -149,7 +149,8 @@ class Decision(Result):
 
     def _stop_sentences(self, recommended: float, cost_per_step: float) -> tuple[str, ...]:
         """The recommended step in words, whatever checkpoint is taken there."""
-        pays, to_end = percent(self.probability_pays), amount(self.expected(self.until))
+        pays = percent(self.probability_pays)
+        to_end = amount(self.expected(self.until))
         if self.stops_now:
             text = (
                 f"The best later step, {self.pays_at:g}, has an expected net value of "

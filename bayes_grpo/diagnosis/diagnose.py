@@ -72,9 +72,13 @@ def diagnose(run: RunLike, *, up_to_step: float | None = None, rollouts: Rollout
     rows = max(len(shown.step), len(shown.eval_step))
     status = status_of_rows(shown)
     sentence = status.headline
-    timeline, evidence, zeros = None, {}, None
+    timeline = None
+    evidence = {}
+    zeros = None
     estimate = ModeProbabilities({m.name: m.chances.unseen for m in all_modes() if m.name in MODES})
-    onsets, remedies, missing = {}, {}, () if shown.has_reward or shown.has_eval else ("reward",)
+    onsets = {}
+    remedies = {}
+    missing = () if shown.has_reward or shown.has_eval else ("reward",)
     if view is not None:
         timeline = timeline_of(view)
         estimate = timeline.now
@@ -137,7 +141,9 @@ def _evidence(timeline: Timeline, view: RunView) -> dict[str, str]:
 
 def _what_to_do(timeline: Timeline, facts: Facts) -> tuple[dict[str, Onset], dict[str, tuple[Action, ...]]]:
     """Onsets and remedies of the failures that are suspected; where none is, remedies of what the reward does."""
-    onsets, remedies, probability = {}, {}, timeline.now.probability
+    onsets = {}
+    remedies = {}
+    probability = timeline.now.probability
     for mode in all_modes():
         episode = next((e for e in reversed(timeline.episodes) if e.mode == mode.name and not e.over), None)
         over = episode is None and any(e.mode == mode.name for e in timeline.probable(over=True))

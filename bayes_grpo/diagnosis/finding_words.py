@@ -54,7 +54,9 @@ def _mode(f: Finding) -> tuple[str, str]:
 def _past_mode(f: Finding) -> str:
     """Earlier episodes of a mode: one, or several as a count."""
     assert f.step is not None
-    first, end, label = f"{f.step.median:.0f}", f"{f.numbers['end']:.0f}", label_of(f.kind)
+    first = f"{f.step.median:.0f}"
+    end = f"{f.numbers['end']:.0f}"
+    label = label_of(f.kind)
     if f.numbers["episodes"] > 1:
         span = f"between about step {first} and {end}"
         return f"{label} in {f.numbers['episodes']:.0f} episodes {span} (at most {percent(f.probability)})"

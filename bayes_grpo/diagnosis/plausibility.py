@@ -43,7 +43,8 @@ def negative_kl(run: Run) -> Finding | None:
     known = _kept(run.signals.get("kl", np.empty(0)))
     if len(known) < _KL_ROWS:
         return None
-    mean, error = float(known.mean()), float(known.std(ddof=1)) / np.sqrt(len(known))
+    mean = float(known.mean())
+    error = float(known.std(ddof=1)) / np.sqrt(len(known))
     if mean >= _NEGATIVE_KL or mean + _ERRORS * error >= 0.0:
         return None
     return Finding(kind="negative_kl", signals=("kl",), numbers={"mean": mean, "rows": float(len(known))})
@@ -103,7 +104,8 @@ def _too_smooth(run: Run) -> list[str]:
     both = np.isfinite(run.reward) & np.isfinite(spread)
     if both.sum() < _SMOOTH_ROWS:
         return []
-    y, rows = run.reward[both], np.maximum(run.window[both], 1.0)
+    y = run.reward[both]
+    rows = np.maximum(run.window[both], 1.0)
     # Second differences leave a straight line out; for white noise their variance is six times that of a row.
     scatter = float(np.sqrt(np.mean(np.diff(y, 2) ** 2) / 6.0))
     least = float(np.sqrt(np.mean(spread[both] ** 2 / (float(size) * float(prompts) * rows))))
@@ -138,7 +140,9 @@ def share_without_spread_of(run: Run) -> str:
         return ""
     if run.settings.group_filter.value == "after" and not np.any(known):
         return "the groups that a filter left, not all that were drawn"
-    scaling, size, p = run.settings.advantage_scaling.value, run.settings.group_size.value, _kept(run.reward)
+    scaling = run.settings.advantage_scaling.value
+    size = run.settings.group_size.value
+    p = _kept(run.reward)
     batch = scaling in ("batch", "gdpo")
     if scaling is None and not np.any(known) and size and len(p) and p.min() >= 0.0 and p.max() <= 1.0:
         batch = np.mean(p**size + (1.0 - p) ** size) > _SURE_GROUPS

@@ -96,7 +96,8 @@ class Diagnosis(ModeProbabilities, Result):
 
         if self.paths is None or self.timeline is None:
             raise FitError(f"{self.about.rows} rows have no trend, so this diagnosis has no tree")
-        step, p = {"step": self.timeline.step}, [m.probability for m in self.timeline.modes.values()]
+        step = {"step": self.timeline.step}
+        p = [m.probability for m in self.timeline.modes.values()]
         trend = xr.Dataset({"reward": (("chain", "draw", "step"), self.paths.reward.draws[None])}, step)
         chances = xr.Dataset({"probability": (("mode", "step"), p)}, step | {"mode": [*self.timeline.modes]})
         return xr.DataTree.from_dict({"posterior": trend, "constant_data": chances})

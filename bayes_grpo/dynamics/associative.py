@@ -85,7 +85,8 @@ def _combine(x: _Element, z: _Element) -> _Element:
     """Two stretches of rows, ``x`` before ``z``, as one."""
     # I + C J is well conditioned: both are positive semi-definite.
     between = _inverse(jnp.eye(x.b.shape[-1]) + _times(x.c, z.j))
-    ahead, back = _times(z.a, between), _times(_turned(x.a), _turned(between))
+    ahead = _times(z.a, between)
+    back = _times(_turned(x.a), _turned(between))
     c = _times(_times(ahead, x.c), _turned(z.a))
     j = _times(_times(back, z.j), x.a)
     seen = x.b[..., None] + _times(x.c, z.eta[..., None])

@@ -224,5 +224,6 @@ def _mean_square(x: Array) -> Array:
 def _entire(x: Array, series: list[float], closed: Callable[[Array], Array]) -> Array:
     """A function without a singularity: its power series near 0, where the closed form divides by 0."""
     near = jnp.abs(x) < _NEAR
-    inside, outside = jnp.where(near, x, 0.0), jnp.where(near, 1.0, x)
+    inside = jnp.where(near, x, 0.0)
+    outside = jnp.where(near, 1.0, x)
     return jnp.where(near, jnp.polyval(jnp.array(series[::-1]), inside), closed(outside))

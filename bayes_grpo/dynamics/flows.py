@@ -68,7 +68,8 @@ def centred_logit(c: Array) -> Array:
     for _ in range(2):
         grown = jnp.expm1(z)  # digits near 0
         fallen = grown / (1.0 + grown)
-        sinh, first = 0.5 * (grown + fallen), 2.0 + 0.5 * grown * fallen
+        sinh = 0.5 * (grown + fallen)
+        first = 2.0 + 0.5 * grown * fallen
         error = z + sinh - size
         z = z - error * first / (first * first - 0.5 * error * sinh)
     return jax.lax.optimization_barrier(jnp.sign(c) * z)

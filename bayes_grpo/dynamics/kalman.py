@@ -127,7 +127,9 @@ def kalman_step(space: StateSpace, before: Moments, y: Array) -> tuple[Moments, 
     Returns:
         Moments of the state after the row; and the row's innovation, its variance and the gain.
     """
-    present, n, moves = jnp.isfinite(y), space.size, (*space.transition, space.observation)
+    present = jnp.isfinite(y)
+    n = space.size
+    moves = (*space.transition, space.observation)
     *moved, predicted = matvec(moves, before.mean)
     spread = symmetric_product(moves, before.cov)
     var = jnp.where(present, plus(plus(spread[n][n], space.observation_var), space.measurement_var), 1.0)

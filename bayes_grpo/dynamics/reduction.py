@@ -99,7 +99,8 @@ def trl_refresh_interval(
     steps_per_generation: int, num_iterations: int = 1, gradient_accumulation_steps: int = 1
 ) -> float:
     """K_ref of TRL: steps_per_generation · num_iterations / gradient_accumulation_steps, at least 1."""
-    made, used = steps_per_generation * num_iterations, gradient_accumulation_steps
+    made = steps_per_generation * num_iterations
+    used = gradient_accumulation_steps
     if made < 1 or used < 1:
         raise SettingError(f"refresh interval: expected counts >= 1, found {made}/{used}")
     # Several generations within one optimizer step come from the same policy: no lag below one step.
@@ -205,10 +206,12 @@ def frozen_policy_onset(momentum: float, refresh_interval: int, lag_exposure: fl
 
     Settings and errors are those of `spectral_radius`; to a relative precision of 1e-12, without lag (1 − √μ)².
     """
-    interval, mu = _checked_interval(refresh_interval), float(checked_momentum(momentum))
+    interval = _checked_interval(refresh_interval)
+    mu = float(checked_momentum(momentum))
     _check_exposure(lag_exposure)
 
-    free, unstable = float(onset_of_oscillation(mu)), critical_gain(mu, interval, "hold", lag_exposure)
+    free = float(onset_of_oscillation(mu))
+    unstable = critical_gain(mu, interval, "hold", lag_exposure)
 
     def turns(gain: float) -> bool:
         # Over an even number of steps a change of sign at each would not be seen.

@@ -78,7 +78,8 @@ def propagate(space: StateSpace, start: Vector, first: Array, last: Array, noise
         Latent reward of each row; its expectation from the same first state, without the noise to come; and what a
         logged row would show. Of shape (T,) each, 0 outside the rows.
     """
-    n, (varying, at) = space.size, over_rows(space)
+    n = space.size
+    varying, at = over_rows(space)
 
     def step(t: Any, carry: tuple[Vector, Vector, tuple[Array, ...]]) -> Any:
         state, expected, path = carry

@@ -128,7 +128,8 @@ def mirrored(entries: Vector, n: int) -> Matrix:
 
 def symmetric_product(f: Matrix, p: Matrix) -> Matrix:
     """``F P Fᵀ`` for symmetric ``P``; each pair of mirrored entries is computed once."""
-    fp, n = tuple(matvec(p, row) for row in f), len(f)
+    fp = tuple(matvec(p, row) for row in f)
+    n = len(f)
     return mirrored(tuple(dot(f[i], fp[j]) for i in range(n) for j in range(i, n)), n)
 
 

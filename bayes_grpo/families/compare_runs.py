@@ -143,15 +143,18 @@ def compare_runs(
     progress = or_silent(progress)
     progress("reading")
     both = [[(run, rows_of(run, signal, MAX_ROWS_OF_SEVERAL)) for run in read_runs(x, read, part)] for x in (a, b)]
-    every, n = [*both[0], *both[1]], len(both[0])
+    every = [*both[0], *both[1]]
+    n = len(both[0])
     check_alike(every)
-    runs, unit = [run for run, _ in every], float(np.std(np.concatenate([table.y for _, table in every])))
+    runs = [run for run, _ in every]
+    unit = float(np.std(np.concatenate([table.y for _, table in every])))
     readings = []
     for i, (run, table) in enumerate(every):
         side, place = ("A", i) if i < n else ("B", i - n)
         progress(f"{side}, run {place + 1}")
         readings.append(reading_of(run, table, seed_of(seed, side, place)))
-    first, last = max(r.table.step[0] for r in readings), min(r.last for r in readings)
+    first = max(r.table.step[0] for r in readings)
+    last = min(r.last for r in readings)
     if step is not None and not (math.isfinite(step) and first <= step <= last):
         raise SettingError(f"step: expected one that all runs have, {first:g} to {last:g}, found {step:g}")
     at = last if step is None else float(step)
@@ -188,9 +191,11 @@ def compare_runs(
 
 
 def _answer(x: Measure, seed: int) -> RecipeAnswer:
-    prior, rng = seed_prior(), np.random.default_rng(seed_of(seed, x.at))
+    prior = seed_prior()
+    rng = np.random.default_rng(seed_of(seed, x.at))
     found = difference_of(x.a, x.b, x.unit, prior)
-    draws, p = found.draws(_SHOWN, rng), float(found.p_better)
+    draws = found.draws(_SHOWN, rng)
+    p = float(found.p_better)
     return RecipeAnswer(
         at=x.at,
         words=x.words,

@@ -217,7 +217,8 @@ def named_settings(runs: Sequence[Run], vary: Sequence[str] | None = None) -> di
         runs: The runs.
         vary: Settings to look for; None for all that differ.
     """
-    names, found = [run.name for run in runs], settings_that_differ(runs)
+    names = [run.name for run in runs]
+    found = settings_that_differ(runs)
     wanted = {
         k: x for k, x in found.items() if (vary is None or k in vary) and all(v is None or _positive(v) for v in x)
     }

@@ -96,7 +96,8 @@ def sweep_data(members: Sequence[SweepMember], vary: Sequence[str]) -> SweepData
         [0.0 if q == "initial_reward" and name in SAME_START else _SLOPE.get(q, 1.0) for q in TRAITS] for name in vary
     ]
     # A row that is a mean over more steps has less measurement noise.
-    offset, windows = np.zeros((len(tables), len(TRAITS))), np.array([np.median(t.window) for t in tables])
+    offset = np.zeros((len(tables), len(TRAITS)))
+    windows = np.array([np.median(t.window) for t in tables])
     if np.all(windows > 0):
         offset[:, TRAITS.index("observation_sd")] = -0.5 * (np.log(windows) - np.log(windows).mean())
     return SweepData(
@@ -116,7 +117,9 @@ def sweep_model(data: SweepData) -> None:
     import numpyro
     import numpyro.distributions as dist
 
-    (n, k), size, p = data.x.shape, len(TRAITS), len(EXPONENTIAL.sampled)
+    n, k = data.x.shape
+    size = len(TRAITS)
+    p = len(EXPONENTIAL.sampled)
     standard: Any = dist.Normal(0.0, 1.0)
     mean: Any = data.centre + data.width * numpyro.sample("mean_z", standard.expand([size]).to_event(1))
     slopes: Any = data.slope * numpyro.sample("slopes_z", standard.expand([k, size]).to_event(2))

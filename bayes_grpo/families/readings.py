@@ -72,7 +72,8 @@ def regime_draws(
         FitError: No regime can be fitted to the rows.
     """
     found: list[Draws] = []
-    rows, points = table.evenly_noisy(), ImportanceSettings(effective=1000.0, draws=size)
+    rows = table.evenly_noisy()
+    points = ImportanceSettings(effective=1000.0, draws=size)
     for name in _REGIMES:
         regime = get_regime(name)
         try:
@@ -99,7 +100,9 @@ def reading_of(run: Run, table: Series, seed: int = 0) -> RunReading:
         FitError: No regime can be fitted to the rows.
     """
     found = regime_draws(table, _DRAWS, seed)
-    latents, plateaus, rng = [], [], np.random.default_rng(seed_of(seed, "latent"))
+    latents = []
+    plateaus = []
+    rng = np.random.default_rng(seed_of(seed, "latent"))
     for f, count in found:
         if count:
             z = f.points[np.linspace(0, f.size - 1, count).astype(int)]

@@ -181,7 +181,8 @@ def difference_of(a: Side, b: Side, unit: float, prior: SeedPrior) -> RecipeDiff
     # (A, B less A): A and B about the same centre; the difference has a prior of its own.
     before = np.diag([(_WIDE * unit) ** -2.0, (prior.difference * unit) ** -2.0])
     precision = np.empty((*pa.shape, 2, 2))
-    precision[..., 0, 0], precision[..., 1, 1] = pa + pb + before[0, 0], pb + before[1, 1]
+    precision[..., 0, 0] = pa + pb + before[0, 0]
+    precision[..., 1, 1] = pb + before[1, 1]
     precision[..., 0, 1] = precision[..., 1, 0] = pb
     pull = np.stack([sa + sb, sb], axis=-1)
     cov = np.linalg.inv(precision)

@@ -74,7 +74,8 @@ class Exponent(Result):
     @property
     def sentence(self) -> str:
         """The verdict in words, with its numbers."""
-        setting, x = self.setting.replace("_", " "), self.posterior
+        setting = self.setting.replace("_", " ")
+        x = self.posterior
         numbers = f"exponent {span_text(x, '+.2f', level=False)}"
         if self.verdict == "cannot tell":
             why = ", mostly the prior" if self.contraction < KNOWN else ""

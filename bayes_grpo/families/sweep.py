@@ -125,9 +125,11 @@ def sweep(
 def _exponent(
     data: SweepData, draws: SweepDraws, quantity: str, setting: tuple[int, str], members: Sequence[SweepMember]
 ) -> Exponent:
-    (k, name), (trait, factor, words) = setting, _QUANTITIES[quantity]
+    k, name = setting
+    trait, factor, words = _QUANTITIES[quantity]
     q, relative = TRAITS.index(trait), True
-    slope, sd = draws.slopes[..., k, q], float(data.slope[k, q])
+    slope = draws.slopes[..., k, q]
+    sd = float(data.slope[k, q])
     if quantity in _LEVELS:  # over its own size at the middle of the settings, or over the range of the rewards
         low, high = np.nanquantile(data.rows.y, [0.05, 0.95])
         own = data.origin + data.unit * draws.mean[..., q]
@@ -151,7 +153,8 @@ def _exponent(
 
 
 def _run(member: SweepMember) -> SweepRun:
-    table, course = member.table, smooth_curve(member.table)
+    table = member.table
+    course = smooth_curve(member.table)
     curve = table.y if course is None else course.smooth
     return SweepRun(member.run.name, dict(member.settings), table.step, table.y, curve)
 

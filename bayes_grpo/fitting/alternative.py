@@ -61,7 +61,8 @@ def alternative_prior(fit: Fit) -> AlternativePrior | None:
     """
     if PARAMETER not in fit.priors or fit.priors[PARAMETER].fixed:
         return None
-    prior, draws = fit.priors[PARAMETER], fit.draws(PARAMETER).ravel()
+    prior = fit.priors[PARAMETER]
+    draws = fit.draws(PARAMETER).ravel()
     log_prior = fit.data["joint_log_prior"].dataset[PARAMETER].to_numpy().ravel()
     squared = -2.0 * (log_prior + math.log(prior.spread)) - LOG_2PI
     z = np.sign(draws - prior.median) * np.sqrt(np.maximum(squared, 0.0))

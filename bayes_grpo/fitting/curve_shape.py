@@ -55,7 +55,8 @@ def probabilities(regime: Regime, draws: Mapping[Any, Any], length: float, rows:
     if "damping_ratio" in draws:
         zeta, omega = draws["damping_ratio"], draws["natural_frequency"]
         speed = omega * np.sqrt(np.maximum(1.0 - zeta**2, 0.0))
-        swing, fast = speed * length, speed * length / rows > 2.0 * np.pi / _SWING_PERIOD
+        swing = speed * length
+        fast = speed * length / rows > 2.0 * np.pi / _SWING_PERIOD
         out |= {
             "overdamped": float(np.mean(zeta >= 1)),
             "oscillatory": float(np.mean((zeta > 0) & (zeta < 1))),

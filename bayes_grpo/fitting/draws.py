@@ -172,7 +172,8 @@ def sample_posterior(
         sampler: Length and care of the sampling.
         progress: Called with a short phrase at the start of every stage.
     """
-    settings, progress = sampler or SamplerSettings(), or_silent(progress)
+    settings = sampler or SamplerSettings()
+    progress = or_silent(progress)
     progress("finding starting points")
     pool = ThreadPoolExecutor(1)  # a core is free: the next programs are compiled, the last one by a call
     pool.submit(prepare_chains, target, settings)
@@ -213,7 +214,8 @@ _ENOUGH = ImportanceSettings(effective=500.0, rounds=16)
 def start_of(points: WeightedPoints, seed: int, chains: int) -> Start:
     """Where the chains begin: at points by their weights, with the covariance of all."""
     # Points by their weights: a posterior with two modes gets its chains in proportion to the modes' mass.
-    z, cov = points.resampled(chains, np.random.default_rng(seed_of(seed, "chains"))), points.moments()[1]
+    z = points.resampled(chains, np.random.default_rng(seed_of(seed, "chains")))
+    cov = points.moments()[1]
     return Start(z, cov + 1e-6 * np.eye(len(cov)))
 
 
@@ -285,7 +287,9 @@ def fast_posterior(
     points, found = weighted("points", start)
     if start is not None and not found.passed:
         points, found = weighted("afresh")
-    z, nuts, usable = drawn("draws"), "", found.passed
+    z = drawn("draws")
+    nuts = ""
+    usable = found.passed
     if fallback and not usable:
         chains = sample_posterior(target, seed=seed, sampler=sampler).draws
         points, found = weighted("about", chains.points)

@@ -110,8 +110,10 @@ def _tree_in(path: Path) -> DataTree:
 
 def _regime_of(tree: DataTree, given: Regime | None) -> Regime:
     """The regime of a file's content; raises `FitFileError` where the content is not as `save_fit` writes it."""
-    attrs, by = tree.attrs, clean(tree.attrs.get("bayes_grpo_version"))
-    found, name = attrs.get("bayes_grpo_format"), attrs.get("regime", "")
+    attrs = tree.attrs
+    by = clean(tree.attrs.get("bayes_grpo_version"))
+    found = attrs.get("bayes_grpo_format")
+    name = attrs.get("regime", "")
     if found is None:
         raise FitFileError("a NetCDF file, but not a fit of bayes-grpo (no bayes_grpo_format attribute)")
     if not isinstance(found, int | np.integer) or found != FORMAT:

@@ -60,7 +60,8 @@ PriorSide = tuple[dict[str, np.ndarray], np.ndarray, np.random.Generator]
 def prior_side(target: Target, seed: int) -> PriorSide:
     """Draws of the prior and runs drawn from them, by the seed of a fit."""
     rng = np.random.default_rng(seed)
-    draws, table = draw_prior(target, rng, PRIOR_DRAWS), target.rows
+    draws = draw_prior(target, rng, PRIOR_DRAWS)
+    table = target.rows
     rows = replicate(target, draws, np.random.default_rng([seed, _PRIOR_RUNS]))[0]
     return draws | target.regime.derived(draws, table), _drawn(rows, table), rng
 
@@ -75,7 +76,8 @@ def build_fit(
     import arviz_base as az
     from xarray import DataTree
 
-    draws, chains = found.draws, found.draws.chains
+    draws = found.draws
+    chains = found.draws.chains
     if chains is None or not isinstance(draws.diagnostics, Convergence):
         raise ValueError("expected the draws of NUTS, found those of another sampler")
     regime, table, values = draws.regime, draws.rows, draws.values
@@ -190,7 +192,9 @@ def replicate(
     The levels are known here, as every other parameter is; only the path of the latent reward is integrated out. So
     the runs are the predictive of these draws, and the likelihood is the one that belongs to a prior of all parameters.
     """
-    regime, rows, n = target.regime, target.arrays, len(target.rows.y)
+    regime = target.regime
+    rows = target.arrays
+    n = len(target.rows.y)
     known = {p.name: np.asarray(values[p.name], float) for p in regime.parameters}
     shape = next(iter(known.values())).shape
     noise = np.zeros((math.prod(shape), len(rows.y)))
@@ -244,7 +248,8 @@ def fit(
         PriorError: An override is impossible.
         SettingError: Unknown regime or signal, or an impossible sampler setting.
     """
-    settings, progress = sampler or SamplerSettings(), or_silent(progress)
+    settings = sampler or SamplerSettings()
+    progress = or_silent(progress)
     check_settings(settings, seed)
     run, window = rows_to_fit(as_run(run), rows, signal)
     target = target_of(get_regime(regime), rows_of(run, signal), priors)

@@ -94,7 +94,8 @@ class Fit(Shown):
 
         Without the sampler's coordinates: the tree keeps the values alone.
         """
-        tree, priors = self.data["posterior"].dataset, self.priors
+        tree = self.data["posterior"].dataset
+        priors = self.priors
         rows = rows_of_groups(self.data, self.notes)
         values = {p.name: tree[p.name].to_numpy() for p in self.regime.parameters}
         z = np.empty((tree.sizes["chain"], tree.sizes["draw"], 0))
@@ -249,7 +250,9 @@ def rows_to_groups(rows: Series) -> dict[str, Dataset]:
 
 def rows_of_groups(tree: DataTree, notes: tuple[str, ...]) -> Series:
     """The same rows as `bayes_grpo.rows.rows_of.rows_of` gave when the fit was made."""
-    observed, constant, facts = tree["observed_data"].dataset, tree["constant_data"].dataset, tree["series"].attrs
+    observed = tree["observed_data"].dataset
+    constant = tree["constant_data"].dataset
+    facts = tree["series"].attrs
     known = tree["noise_level"].attrs
     level = {name: kind(known[name]) for name, kind in get_type_hints(NoiseLevel).items() if known}
     optimizer = {name: kind(facts[name]) for name, kind in get_type_hints(Optimizer).items()}

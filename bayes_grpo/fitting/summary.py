@@ -112,7 +112,9 @@ class Summary(Result):
         """Where the reward stands, after which start and with which learning rate left, in one sentence."""
         if not self.convergence.passed:
             return "The sampler did not converge; do not use these numbers."
-        what, growth, now = self.about.reward, self.probabilities.get("growth"), _text(self.now)
+        what = self.about.reward
+        growth = self.probabilities.get("growth")
+        now = _text(self.now)
         if growth is None:
             end = _text(self._known["fixed_point"])
             return f"The {what} stays at {end}: the {self.regime} regime has no trend."

@@ -127,7 +127,8 @@ def origin_state(y: np.ndarray, reward: RewardRange) -> OriginState:
     """
     n = len(y)
     last = min(n, max(LEAST_ROWS, n // _ORIGIN_PART))
-    first, now = float(y[:last].mean()), float(y[-last:].mean())
+    first = float(y[:last].mean())
+    now = float(y[-last:].mean())
     noise = float(np.std(np.diff(y)) / np.sqrt(2.0)) + 1e-12
     error = NOISE_OF_MEANS * noise / np.sqrt(last)
     error_of_gain = np.sqrt(2.0) * error
@@ -218,7 +219,8 @@ class EventRates:
         draws, length = paths.latent.shape
         rng = np.random.default_rng(seed)
         order = rng.permutation(draws)
-        event, settles = np.full(draws, "", dtype="U16"), np.full(draws, np.nan)
+        event = np.full(draws, "", dtype="U16")
+        settles = np.full(draws, np.nan)
         latent, trend, rows = (x.copy() for x in paths)
         taken = 0.0
         for name, probability in self.chance(origin, ahead).items():
@@ -227,7 +229,8 @@ class EventRates:
             taken += probability
             if not len(possible) or not len(chosen):
                 continue
-            even, sizes = (rng.permutation(len(chosen)) + 0.5) / len(chosen), self.rates[name].sizes
+            even = (rng.permutation(len(chosen)) + 0.5) / len(chosen)
+            sizes = self.rates[name].sizes
             least, most = origin.spans[name]
             change = least + np.interp(even, np.linspace(0.0, 1.0, len(sizes)), sizes) * (most - least)
             to = np.clip(now[chosen] + SIGN[name] * change, reward.low, reward.high)

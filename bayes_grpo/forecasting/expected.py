@@ -70,7 +70,8 @@ class FarHorizon(NamedTuple):
         return cls(until, length) if until - last > FAR_HORIZON * length else None
 
 
-_PLANNED, _FURTHER = "planned length", f"{AHEAD:g} times the last step"
+_PLANNED = "planned length"
+_FURTHER = f"{AHEAD:g} times the last step"
 _REACHED = ", the planned length being reached"
 _LATE = 0.1
 """Share of the last step from which on a log has begun late: the steps before its rows say nothing."""

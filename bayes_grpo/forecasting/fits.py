@@ -236,7 +236,8 @@ def bounded(reward: RewardRange, prior: Prior, fixed_point: np.ndarray) -> Bound
 def prior_weights(regimes: Sequence[Regime]) -> dict[str, float]:
     """Prior weights: `FLAT_SHARE` for regimes without a trend, equal weights within each kind."""
     trend = {r.name: r.has_trend for r in regimes}
-    moving, still = sum(trend.values()), len(trend) - sum(trend.values())
+    moving = sum(trend.values())
+    still = len(trend) - sum(trend.values())
     share = FLAT_SHARE if moving and still else float(still > 0)
     return {name: (1.0 - share) / moving if moves else share / still for name, moves in trend.items()}
 

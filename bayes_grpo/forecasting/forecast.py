@@ -126,7 +126,10 @@ class Forecast(Shown):
         return pd.DataFrame(columns, index=pd.Index(self.step, name="step"))
 
     def to_datatree(self) -> DataTree:
-        """The paths as ArviZ's functions take them, all draws as one chain.
+        """The paths as ArviZ's functions take them, in up to four chains.
+
+        Draws are independent, so that any split of them is one of chains; they are shuffled first, because they lie
+        regime by regime.
 
         Returns:
             `posterior` holds ``latent_now``, ``at_infinity`` and ``final``; `posterior_predictive` the rows as ``y``,
@@ -140,7 +143,10 @@ class Forecast(Shown):
             "posterior_predictive": ("rows", "latent", "trend"),
             "sample_stats": ("regime", "event"),
         }
-        drawn = {g: {n: getattr(self, n)[None] for n in names} for g, names in groups.items()}
+        size = len(self.latent_now)
+        chains = next(c for c in (4, 2, 1) if size % c == 0)
+        order = np.random.default_rng(0).permutation(size).reshape(chains, -1)
+        drawn = {g: {n: getattr(self, n)[order] for n in names} for g, names in groups.items()}
         drawn["posterior_predictive"]["y"] = drawn["posterior_predictive"].pop("rows")
         return az.from_dict(
             drawn | {"observed_data": {"logged": self.logged}},
@@ -257,7 +263,8 @@ def forecast_of_regimes(
     several = len(fitted.draws) > 1
     fallen = inputs.fallen if several else None
     shares = pooled(inputs.table, fitted, requested.logged) if several else fitted.weights
-    mixture, used = regimes_and_last_value(inputs, fitted, requested, shares, draws, seed, fallen), None
+    mixture = regimes_and_last_value(inputs, fitted, requested, shares, draws, seed, fallen)
+    used = None
     if joint is not None:
         row = requested.shown
         paths, taken, used = paths_with_references(mixture.paths, requested, joint, inputs.reward, row, seed)
@@ -277,7 +284,10 @@ def forecast_of_regimes(
     if used is not None:
         notes += used.notes
     # The paths begin now and go on beyond the horizon.
-    table, reward, paths, h = inputs.table, inputs.reward, mixture.paths, 1 + requested.shown
+    table = inputs.table
+    reward = inputs.reward
+    paths = mixture.paths
+    h = 1 + requested.shown
     return Forecast(
         now=float(table.step[-1]),
         step=requested.step[requested.of_forecast],

@@ -70,8 +70,10 @@ def regime_paths(
 def _runs_away(found: Paths, table: Series) -> np.ndarray:
     """Mask of draws whose trend ends far from the rows and from its own fixed point, shape (draws,)."""
     far = RUNAWAY * float(np.ptp(table.y))
-    lowest, highest = np.minimum(table.y.min(), found.fixed_point), np.maximum(table.y.max(), found.fixed_point)
-    below, above = found.trend.min(axis=1) < lowest - far, found.trend.max(axis=1) > highest + far
+    lowest = np.minimum(table.y.min(), found.fixed_point)
+    highest = np.maximum(table.y.max(), found.fixed_point)
+    below = found.trend.min(axis=1) < lowest - far
+    above = found.trend.max(axis=1) > highest + far
     return below | above | ~np.isfinite(found.trend).all(axis=1)
 
 

@@ -40,15 +40,19 @@ class Paths(NamedTuple):
 
 def predict(draws: Draws, picks: np.ndarray, future: FutureGrid, seed: int) -> Paths:
     """Predictive paths of the picked draws of a posterior over future rows, one a pick."""
-    total, first, h = len(picks), len(draws.rows.y), len(future.step)
-    rows, prior = followed_by(draws.target.arrays, draws.rows, future), draws.target.numbers
+    total = len(picks)
+    first = len(draws.rows.y)
+    h = len(future.step)
+    rows = followed_by(draws.target.arrays, draws.rows, future)
+    prior = draws.target.numbers
     n = state_size(draws.regime, rows)
     # Each drawn draw by draw: how many draws there are changes no draw's randomness.
     begin, later = (np.random.default_rng(part) for part in spawn(seed, 2))
     start = begin.standard_normal((total, n), np.float32)
     noise = np.zeros((total, len(rows.y), n + 2), np.float32)
     noise[:, first : first + h] = later.standard_normal((total, h, n + 2), np.float32)
-    each, ends = (draws.picked(picks), start, noise), np.array([first, first + h])
+    each = (draws.picked(picks), start, noise)
+    ends = np.array([first, first + h])
     latent, trend, shown, fixed = over_draws(_path, (draws.regime,), each, prior, rows, ends)
     ahead = slice(first, first + h)
     return Paths(latent[:, ahead], trend[:, ahead], shown[:, ahead], fixed)

@@ -101,7 +101,8 @@ def pool_features(
     gain = (max(moving) - max(still)) / 10.0 if moving and still else 0.0
     k = max(3, n // 5)
     noise = float(np.std(np.diff(y))) / np.sqrt(2.0) + 1e-12
-    rise, late = y[-k:].mean() - y[:k].mean(), y[-k:].mean() - y[-2 * k : -k].mean()
+    rise = y[-k:].mean() - y[:k].mean()
+    late = y[-k:].mean() - y[-2 * k : -k].mean()
 
     def size(change: float) -> float:
         x = change / noise

@@ -168,7 +168,8 @@ def with_effect(paths: RewardPaths, future: FutureGrid, known: JointReading, rew
     """
     if known.order is None or known.own is None:
         return paths.rows.copy()
-    effect, share = known.order.at(np.stack([future.step, future.window])), known.order.share.median
+    effect = known.order.at(np.stack([future.step, future.window]))
+    share = known.order.share.median
     left = np.sqrt(1.0 - share * (1.0 - effect.var))
     moved = paths.latent + (paths.rows - paths.latent) * left + known.own.sd * np.sqrt(share) * effect.mean
     return np.clip(moved, reward.low, reward.high)

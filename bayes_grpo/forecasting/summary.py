@@ -61,7 +61,9 @@ class Reach:
         return f"{text}, at step {middle} [{low}, {high}] ({self.step.level:.0%})"
 
     def _step_text(self, step: float) -> str:
-        return "later" if math.isinf(step) else f"{self.now:g} or before" if step <= self.now else f"{step:.0f}"
+        if math.isinf(step):
+            return "later"
+        return f"{self.now:g} or before" if step <= self.now else f"{step:.0f}"
 
 
 def reach_of(forecast: Forecast, reward: float, level: float = LEVEL) -> Reach:
@@ -112,7 +114,8 @@ def crossings(step: np.ndarray, path: np.ndarray, target: float) -> np.ndarray:
     """
     done = path >= target
     first = done.argmax(axis=1)
-    before, draws = np.maximum(first - 1, 0), np.arange(len(path))
+    before = np.maximum(first - 1, 0)
+    draws = np.arange(len(path))
     rise = path[draws, first] - path[draws, before]
     part = np.where(rise != 0, (target - path[draws, before]) / np.where(rise != 0, rise, 1.0), 1.0)
     at = step[before] + np.clip(part, 0.0, 1.0) * (step[first] - step[before])

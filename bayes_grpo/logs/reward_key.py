@@ -86,7 +86,9 @@ def unused_keys(columns: Columns, used: Iterable[str], read_otherwise: Iterable[
     for key in (key for key in table.keys if key not in taken):
         name = normal(key)
         why = EVALUATION if _EVALUATION.search(name) else NO_SIGNAL
-        unused[key] = OURS if OWN in name else why if table.has_numbers(key) else NO_NUMBER
+        if not table.has_numbers(key):
+            why = NO_NUMBER
+        unused[key] = OURS if OWN in name else why
     return unused
 
 

@@ -40,7 +40,10 @@ class Derived:
         parts = [f"{self.constant:g}"] if self.constant else []
         for key, weight in zip(keys, self.terms.values(), strict=True):
             size = "" if abs(weight) == 1 else f"{abs(weight):g}*"
-            parts.append(("- " if weight < 0 else "+ " if parts else "") + size + key + (f" / {over}" if over else ""))
+            sign = "+ " if parts else ""
+            if weight < 0:
+                sign = "- "
+            parts.append(sign + size + key + (f" / {over}" if over else ""))
         return " ".join(parts)
 
 

@@ -62,7 +62,8 @@ def _pass_data(counts: PassCounts, phase: np.ndarray) -> _PassData:
     """Input of the model: the completions of each prompt in each phase, equal ones counted."""
     prompts = np.unique(np.stack([phase, counts.prompt], axis=1), axis=0, return_inverse=True)
     place = prompts[1].ravel()
-    n, c = np.bincount(place, counts.n).astype(int), np.bincount(place, counts.c).astype(int)
+    n = np.bincount(place, counts.n).astype(int)
+    c = np.bincount(place, counts.c).astype(int)
     rows, weight = np.unique(np.stack([prompts[0][:, 0], n, c], axis=1), axis=0, return_counts=True)
     size = bucket(len(rows), 1)
     padded = np.concatenate([rows, np.tile(rows[-1:], (size - len(rows), 1))]).astype(float)
@@ -88,7 +89,8 @@ def _pass_model(data: _PassData, strata: Any) -> None:
     concentration = jnp.exp(common + 0.5 * numpyro.sample("own_z", standard(phases)))
     numpyro.deterministic("mean", mean)
     numpyro.deterministic("concentration", concentration)
-    a, b = (mean * concentration)[data.phase], ((1.0 - mean) * concentration)[data.phase]
+    a = (mean * concentration)[data.phase]
+    b = ((1.0 - mean) * concentration)[data.phase]
     law: Any = dist.BetaBinomial(a, b, data.n)
     numpyro.factor("y", jnp.sum(data.weight * law.log_prob(data.c)))
 
@@ -193,7 +195,8 @@ class Passing(Result):
     @property
     def numbers(self) -> str:
         """The numbers behind the verdict, in sentences."""
-        first, last = self.phases[0], self.phases[-1]
+        first = self.phases[0]
+        last = self.phases[-1]
         moves = " and ".join(
             f"pass@{k} from {a.median:.0%} to {b.median:.0%} ({span_text(c, '+.0%', level=False)})"
             for k, a, b, c in (
@@ -244,7 +247,9 @@ def passing(rollouts: Rollouts, *, right: str | None = None, seed: int = 0) -> P
 
 
 def _phase(counts: PassCounts, inside: np.ndarray, pass_1: np.ndarray, pass_k: np.ndarray) -> PassPhase:
-    n, c, k = counts.n[inside], counts.c[inside], counts.k
+    n = counts.n[inside]
+    c = counts.c[inside]
+    k = counts.k
     whole = n >= k
     distinct = counts.distinct[inside][c > 0]
     return PassPhase(

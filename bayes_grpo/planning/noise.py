@@ -80,7 +80,8 @@ def row_noises(present: GroupSettings, planned: GroupSettings, correlation: floa
     Raises:
         SettingError: A group size or a number of prompts below 1.
     """
-    group, prompts = float(present.group_size or 0.0), float(present.prompts_per_step or 0.0)
+    group = float(present.group_size or 0.0)
+    prompts = float(present.prompts_per_step or 0.0)
     wanted = (float(planned.group_size or group), float(planned.prompts_per_step or prompts))
     for name, value in (("group size", min(group, wanted[0])), ("prompts per step", min(prompts, wanted[1]))):
         if not (value >= 1.0 and math.isfinite(value)):

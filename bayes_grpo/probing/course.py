@@ -118,7 +118,8 @@ def stiffness_course(probes: Sequence[Probe]) -> StiffnessCourse:
             f"course: expected at least {FEWEST_PROBES} probes at rising steps with positive stiffness, found "
             f"{len(steps)} at steps {', '.join(f'{x:g}' for x in steps[:6])}"
         )
-    way, moved = np.diff(steps), np.diff(np.log(values))
+    way = np.diff(steps)
+    moved = np.diff(np.log(values))
     drift = float(moved.sum() / way.sum())
     freedom = len(way) - 1.0
     spread = math.sqrt(float(((moved - drift * way) ** 2 / way).sum()) / freedom)

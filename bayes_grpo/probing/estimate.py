@@ -91,7 +91,8 @@ def stiffness_of(readings: Sequence[Sequence[float]], own: Sequence[Sequence[boo
             f"measured: expected finite readings of at least 2 parts, found {np.shape(readings)} with "
             f"{int((~np.isfinite(table)).sum())} that are not finite"
         )
-    each, parts = table.mean(axis=0), table.shape[1]
+    each = table.mean(axis=0)
+    parts = table.shape[1]
     crossed = float(table[~mine].mean()) if (~mine).any() else math.nan
     chosen = float(table[mine].mean()) if mine.any() else math.nan
     gap = 0.5 * (chosen - crossed) if mine.any() and (~mine).any() else 0.0

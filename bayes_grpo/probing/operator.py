@@ -62,8 +62,12 @@ def lanczos(
     """
     if steps < 1:
         raise SettingError(f"lanczos: expected at least 1 step, found {steps!r}")
-    basis, inside = [unit(start, "the start of the search")], np.zeros((steps, steps))
-    size, residual, values, weights = 0, math.inf, np.zeros(0), np.zeros((0, 0))
+    basis = [unit(start, "the start of the search")]
+    inside = np.zeros((steps, steps))
+    size = 0
+    residual = math.inf
+    values = np.zeros(0)
+    weights = np.zeros((0, 0))
     for i in range(steps):
         new = product(basis[i])
         for _ in range(2):  # once leaves rounding in

@@ -179,7 +179,9 @@ class ProbeTracker:
                 f"look: expected at least 4 parts of a first batch and 2 of a later, found {len(updates)}"
             )
         each = [product_of(update, scale, length) for update in updates]
-        turned, spent, first = 1.0, 2.0, self.direction is None
+        turned = 1.0
+        spent = 2.0
+        first = self.direction is None
         if first:
             spent += self._search(updates, each, scale)
             each, unweighted = each[1::2], unweighted[1::2]  # those that did not choose the direction
@@ -193,7 +195,8 @@ class ProbeTracker:
         late = 1.0
         if unweighted and found.mean > 0.0:
             kept = _fair([inner(way, product_of(update, scale, length)(way)) for update in unweighted])
-            late, spent = min(max(1.0 - kept.mean / found.mean, 0.0), 1.0), spent + 2.0
+            late = min(max(1.0 - kept.mean / found.mean, 0.0), 1.0)
+            spent = spent + 2.0
         return Look(found, late, turned, spent)
 
     def _search(self, updates: Sequence[UpdateAt], each: Sequence[Product], scale: float | AnyVector) -> float:

@@ -84,7 +84,8 @@ def cuts_of(tables: Sequence[Series]) -> np.ndarray:
     """
     gaps = [float(np.median(np.diff(t.step))) for t in tables if len(t.step) > 1]
     width = _STRETCH * min(gaps, default=1.0)
-    first, last = min(t.step[0] for t in tables), max(t.step[-1] for t in tables)
+    first = min(t.step[0] for t in tables)
+    last = max(t.step[-1] for t in tables)
     return first - 0.5 * width / _STRETCH + width * np.arange(2 + int((last - first) / width))
 
 

@@ -54,7 +54,8 @@ def overlap(a: Windows, b: Windows) -> np.ndarray:
         b: The same of the other run, shape (2, m).
     """
     (end, width), (other_end, other_width) = a, b
-    w, v = np.maximum(width, INSTANT)[:, None], np.maximum(other_width, INSTANT)[None, :]
+    w = np.maximum(width, INSTANT)[:, None]
+    v = np.maximum(other_width, INSTANT)[None, :]
     common = np.minimum(end[:, None], other_end[None, :]) - np.maximum(end[:, None] - w, other_end[None, :] - v)
     # Steps are floats of thousands: what overlaps by less than their rounding does not overlap.
     common = np.where(common > 1e-9, np.minimum(common, np.minimum(w, v)), 0.0)
@@ -266,7 +267,10 @@ class EffectBlock:
             yᵀ C⁻¹ y and log det C of the standardized rows, and mean and covariance of the effects of the atoms.
         """
         atoms = len(self.start)
-        precision, pull, square, log_det = np.eye(atoms), np.zeros(atoms), 0.0, 0.0
+        precision = np.eye(atoms)
+        pull = np.zeros(atoms)
+        square = 0.0
+        log_det = 0.0
         for y, incidence, value in self.parts:
             inverse = 1.0 / (value + 1.0 - share)
             scaled = incidence * inverse[:, None]

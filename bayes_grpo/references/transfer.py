@@ -72,7 +72,9 @@ def read_jointly(table: Series, references: ReferenceRuns) -> JointReading:
         references: Its reference runs, with all of their rows.
     """
     cuts = cuts_of([table, *(rows for _, rows in references.runs)])
-    names, curves, left_out = [], [], list(references.left_out)
+    names = []
+    curves = []
+    left_out = list(references.left_out)
     for run, rows in references.runs:
         curve = smooth_curve(rows, cuts)
         if curve is None:
@@ -80,7 +82,8 @@ def read_jointly(table: Series, references: ReferenceRuns) -> JointReading:
             continue
         names.append(plain(run.name, 80))
         curves.append(curve)
-    own, order = smooth_curve(table, cuts), None
+    own = smooth_curve(table, cuts)
+    order = None
     if own is not None:
         orders = orders_of(curves)
         order = order_of(own, orders, len(curves) - sum(len(o.members) for o in orders))
@@ -154,7 +157,9 @@ def transfer_forecast(
     if len(used) < 2:
         return None
     skip = max(0, n - _ROWS)
-    n, step, y = n - skip, step[skip:], y[skip:]
+    n = n - skip
+    step = step[skip:]
+    y = y[skip:]
     curves = _continued(np.stack([np.interp(step, *references[j].known, right=np.nan) for j in used]), n)
     if curves is None:
         return None
@@ -167,7 +172,8 @@ def transfer_forecast(
     alike = deviations @ deviations.T
     effects: list[tuple[np.ndarray, np.ndarray]] = [(np.zeros(len(step)), np.ones(len(step)))]
     if order is not None:
-        (mean, var), share = (x[skip:] for x in order[0]), order[1]
+        mean, var = (x[skip:] for x in order[0])
+        share = order[1]
         effects.append((math.sqrt(share) * mean, 1.0 - share * (1.0 - var)))
     found, without = [], []
     for counts, weights, sd, t, factor, (mean, var) in product(_COUNTS, _WEIGHTS, _OWN, _TIMES, _NOISES, effects):
@@ -178,7 +184,8 @@ def transfer_forecast(
         point = _conditioned(y - shift[:n], expected, cov, row_sd**2 * var)
         found.append((*point, row_sd * np.sqrt(var[n:]), shift[n:]))
         without.append(not counts and not weights and mean is effects[0][0])
-    score, alone = np.array([f[0] for f in found]), np.array(without)
+    score = np.array([f[0] for f in found])
+    alone = np.array(without)
     gain = np.diff([logsumexp(score[x], b=1.0 / x.sum()) for x in (alone, ~alone)])[0]
     weight = softmax(score)
     kept = np.flatnonzero(weight >= 1e-4)

@@ -68,8 +68,10 @@ def initial_levels(marginalized: Mapping[str, Any], speed_var: Entry | None = No
     ``x`` is the initial reward minus the fixed point, so the two levels enter the state linearly. The variance of the
     initial velocity is 0 from rest, None for a regime without velocity.
     """
-    (fixed, fixed_sd), (start, start_sd) = marginalized["fixed_point"], marginalized["initial_reward"]
-    x_var, fixed_var = start_sd**2 + fixed_sd**2, fixed_sd**2
+    fixed, fixed_sd = marginalized["fixed_point"]
+    start, start_sd = marginalized["initial_reward"]
+    x_var = start_sd**2 + fixed_sd**2
+    fixed_var = fixed_sd**2
     if speed_var is None:
         return (start - fixed, fixed), ((x_var, -fixed_var), (-fixed_var, fixed_var))
     return (start - fixed, 0.0, fixed), (
@@ -130,7 +132,8 @@ def window_row(rows: Rows, step: Callable[[Array], WindowRow], over_gap: Callabl
     window = jnp.asarray(0.0 if rows.window is None else rows.window)
     f, integral, q, cross, var = step(window)
     # A window of length 0 is an instantaneous value, the limit of the mean.
-    instant, width = window == 0, jnp.where(window == 0, 1.0, window)
+    instant = window == 0
+    width = jnp.where(window == 0, 1.0, window)
     h = tuple(jnp.where(instant, now, mean / width) for now, mean in zip(f[0], integral, strict=True))
     s = tuple(jnp.where(instant, now, mean / width) for now, mean in zip(q[0], cross, strict=True))
     r = jnp.where(instant, q[0][0], var / width**2)

@@ -71,7 +71,8 @@ class RowsDistribution(dist.Distribution):
             words = "JAX computes in 32 bits, which costs a filter over many rows its digits; call numpyro.enable_x64()"
             warnings.warn(words, BayesGrpoWarning, stacklevel=3)
         names = [p.name for p in regime.parameters]
-        unknown, lacking = [k for k in values if k not in names], [k for k in names if k not in values]
+        unknown = [k for k in values if k not in names]
+        lacking = [k for k in names if k not in values]
         if unknown or lacking:
             found = f"without {', '.join(lacking)}" if lacking else f"{unknown[0]!r}"
             raise SettingError(f"distribution of {regime.name}: expected values of {', '.join(names)}, found {found}")
@@ -91,8 +92,12 @@ class RowsDistribution(dist.Distribution):
             value = self.values[p.name]
             if isinstance(value, Tracer):
                 continue
-            inside = value > 0 if p.transform.positive else (value > 0) & (value < 1) if p.transform is UNIT else True
-            if not jnp.all(jnp.isfinite(value) & inside):
+            inside = jnp.isfinite(value)
+            if p.transform.positive:
+                inside &= value > 0
+            elif p.transform is UNIT:
+                inside &= (value > 0) & (value < 1)
+            if not jnp.all(inside):
                 values = "values above 0" if p.transform.positive else "values inside its range"
                 raise SettingError(f"distribution of {self.regime.name}: expected {values} of {p.name}, found {value}")
 
@@ -135,7 +140,8 @@ class RowsDistribution(dist.Distribution):
         Returns:
             Shape sample_shape + batch shape + (T,).
         """
-        y, shape = self._logged(value), (*sample_shape, *self._batch())
+        y = self._logged(value)
+        shape = (*sample_shape, *self._batch())
         first = jnp.max(jnp.where(jnp.isfinite(y), jnp.arange(1, len(y) + 1), 0))
 
         def one(space: StateSpace, key: Array) -> Array:
@@ -152,7 +158,8 @@ class RowsDistribution(dist.Distribution):
 
     def _logged(self, value: Any) -> Array:
         """Logged values, shape (..., T); raises `SettingError` for those that the rows cannot have."""
-        y, length = jnp.asarray(value, float), self.rows.y.shape[-1]
+        y = jnp.asarray(value, float)
+        length = self.rows.y.shape[-1]
         where = f"distribution of {self.regime.name}"
         if y.shape[-1:] != (length,):
             raise SettingError(
@@ -169,7 +176,8 @@ class RowsDistribution(dist.Distribution):
 
     def sample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Array:
         """Draws of the logged values of all rows, padded ones included: sample_shape + batch shape + (T,)."""
-        shape, length = (*sample_shape, *self._batch()), self.rows.y.shape[-1:]
+        shape = (*sample_shape, *self._batch())
+        length = self.rows.y.shape[-1:]
 
         def one(space: StateSpace, key: Array) -> Array:
             return draw_rows(space, jnp.zeros(length), jax.random.normal(key, length))[0]
@@ -251,7 +259,9 @@ def model(
                 f"prior for {name!r}: expected a NumPyro distribution or a median and a spread, found the quantiles of "
                 f"{prior.name}; give the distribution itself"
             )
-    rows, free, values = padded(table, len(table.y)), {}, {}
+    rows = padded(table, len(table.y))
+    free = {}
+    values = {}
     integrated = [p.name for p in regime.marginalized if marginalize and p.name not in own]
     _check_handlers([p.name for p in regime.sampled if p.name not in own], integrated)
     for p in regime.sampled:

@@ -36,7 +36,8 @@ def tabulated(parameter: Parameter, distribution: Any) -> Prior:
         PriorError: The distribution is not continuous and univariate, lies outside of the parameter's values, or is not
             normal where the parameter is integrated out.
     """
-    where, name = f"prior for {parameter.name!r}", type(distribution).__name__
+    where = f"prior for {parameter.name!r}"
+    name = type(distribution).__name__
     if parameter.marginalized:
         if name != "Normal" or np.ndim(distribution.loc) or np.ndim(distribution.scale):
             raise PriorError(
@@ -49,7 +50,8 @@ def tabulated(parameter: Parameter, distribution: Any) -> Prior:
     u, log_density = _in_coordinate(parameter, distribution)
     density = np.where(np.isfinite(log_density), np.exp(np.minimum(log_density, 700.0)), 0.0)
     piece = 0.5 * (density[1:] + density[:-1]) * np.diff(u)
-    below, above = np.cumsum(piece), np.cumsum(piece[::-1])[::-1]
+    below = np.cumsum(piece)
+    above = np.cumsum(piece[::-1])[::-1]
     total = float(below[-1])
     if not total >= _LEAST_MASS:
         raise PriorError(

@@ -62,7 +62,9 @@ def cells_of(rollouts: Rollouts) -> PromptCells:
         raise FitError(
             f"expected rollouts that name their prompts, found none in {rollouts.name}; difficulty belongs to a prompt"
         )
-    step, prompt, reward = rollouts.step[known], rollouts.prompt[known], rollouts.reward[known]
+    step = rollouts.step[known]
+    prompt = rollouts.prompt[known]
+    reward = rollouts.reward[known]
     order = np.lexsort((prompt, step))
     step, prompt, reward = step[order], prompt[order], reward[order]
     new = np.r_[True, (np.diff(step) != 0) | (prompt[1:] != prompt[:-1])]
@@ -98,7 +100,8 @@ def course_of(total: np.ndarray, squares: np.ndarray, count: np.ndarray) -> tupl
     row = total / count
 
     def line(values: np.ndarray) -> np.ndarray:
-        flat, slope = kernel @ values, (kernel * off) @ values
+        flat = kernel @ values
+        slope = (kernel * off) @ values
         fitted = (moments[2] * flat - moments[1] * slope) / np.where(least > 1e-9, least, 1.0)
         return np.where(least > 1e-9, fitted, flat / moments[0])
 
@@ -135,7 +138,8 @@ def variances_of(runs: Sequence[PromptCells]) -> Variances:
     again = count > 1
     if np.sum(count[again] - 1) < _LEAST_AGAIN or again.sum() < _LEAST_PROMPTS:
         return Variances(_LASTING * between, (1.0 - _LASTING) * between, luck)
-    total, squares = np.bincount(place, z), np.bincount(place, z**2)
+    total = np.bincount(place, z)
+    squares = np.bincount(place, z**2)
     # Every prompt's mean product of two cells, each prompt with as much weight as it has cells.
     pairs = (total**2 - squares)[again] / (count * (count - 1.0))[again]
     lasting = float(np.clip(np.average(pairs, weights=count[again]), 0.0, between))

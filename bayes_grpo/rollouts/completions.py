@@ -105,7 +105,9 @@ def was_cut(value: Any) -> int:
     if value is None:
         return UNKNOWN
     reason = str(value).lower()
-    return 1 if reason in _CUT else 0 if reason in _ENDED else UNKNOWN
+    if reason in _CUT:
+        return 1
+    return 0 if reason in _ENDED else UNKNOWN
 
 
 def scalars_in(record: Mapping[str, Any], without: Container[str] = ()) -> dict[str, float]:

@@ -59,8 +59,10 @@ def decompose(rollouts: Rollouts, *, formatted: str | None = None, draws: int = 
     if len(steps) < 2:
         raise FitError(f"expected at least 2 steps to tell a change, found {len(steps)} in {rollouts.name}; give more")
     many = min(max(LEAST, round(EARLY * len(steps))), len(steps) // 2)
-    before, after = steps[many - 1], steps[-many]
-    early, late = table.step <= before, table.step >= after
+    before = steps[many - 1]
+    after = steps[-many]
+    early = table.step <= before
+    late = table.step >= after
     drawn = _Drawn.of(table, (early, late), draws, seed)
     first, last = (drawn.factors(side) for side in (0, 1))
     gain = last.reward - first.reward
@@ -209,7 +211,8 @@ def _factors_moved(table: _Table, first: Factors, last: Factors) -> list[_Moved]
     """Change by each factor; nothing where none is known."""
     if table.finished is None and table.formatted is None:
         return []
-    changes, words = shapley(first, last), dict(_WORDS)
+    changes = shapley(first, last)
+    words = dict(_WORDS)
     if table.formatted is None:
         words["quality"] = "the reward of finished answers"
     shown = _shown(table) + (["others"] if np.any(np.abs(changes.others) > 1e-9) else [])
@@ -242,5 +245,6 @@ def _course(table: _Table, early: np.ndarray) -> GainCourse:
         for name, part in table.parts.items():
             known = np.isfinite(part)
             mean = np.bincount(number[known], part[known], n) / np.maximum(np.bincount(number[known], minlength=n), 1)
-            values[name], changes[name] = mean, mean - float(np.nanmean(part[early]))
+            values[name] = mean
+            changes[name] = mean - float(np.nanmean(part[early]))
     return GainCourse(np.array([b.mean() for b in bins]), reward, values, changes)

@@ -103,7 +103,8 @@ class Decomposition(Result):
             moved = "; ".join(f"{s.words} from {_ranged(s.before)} to {_ranged(s.after)}" for s in self.shares[:3])
             return f"The reward did not clearly rise ({whole}), so there is no gain to decompose; {moved}."
         order = sorted(self.shares, key=lambda s: -s.share.median)
-        best, rest = order[0], [s for s in order[1:] if s.name != "others"]
+        best = order[0]
+        rest = [s for s in order[1:] if s.name != "others"]
         x = best.share
         most = (
             f"{x.median:.0%} [{100 * x.low:.0f}, {100 * x.high:.0f}] of the gain is {best.words} "
@@ -113,10 +114,10 @@ class Decomposition(Result):
 
 
 def _moved(share: GainShare) -> str:
-    clear = share.change.low > 0.0 or share.change.high < 0.0
-    how = ("rose" if share.change.median > 0.0 else "fell") if clear else "went"
-    doubt = "" if clear else ", not clearly"
-    return f"{share.words} {how} from {share.before.median:.3g} to {share.after.median:.3g}{doubt}"
+    levels = f"from {share.before.median:.3g} to {share.after.median:.3g}"
+    if not (share.change.low > 0.0 or share.change.high < 0.0):
+        return f"{share.words} went {levels}, not clearly"
+    return f"{share.words} {'rose' if share.change.median > 0.0 else 'fell'} {levels}"
 
 
 def _ranged(x: Interval) -> str:

@@ -122,7 +122,8 @@ def groups_of(rollouts: Rollouts, *, seed: int = 0) -> GroupSummary:
         ]
     )
     drawn = redrawn(columns, _DRAWS, seed)
-    rho, share = float(_icc(columns.sum(axis=0))), float(useful.mean())
+    rho = float(_icc(columns.sum(axis=0)))
+    share = float(useful.mean())
     shares = drawn[:, -2] / np.maximum(drawn[:, -1], 1e-12)
     spread = float(np.sqrt(np.average(cells.spread**2, weights=cells.n)))
     repeated = _repeated(cells)

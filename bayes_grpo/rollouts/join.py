@@ -8,7 +8,7 @@ import numpy as np
 
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.results import Result
-from bayes_grpo.common.text import plain
+from bayes_grpo.common.text import counted, plain
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rollouts.decompose import decompose
 from bayes_grpo.rollouts.decomposition import Decomposition
@@ -54,15 +54,17 @@ class Joined(Result):
                 f"The rollouts {alike} the log (correlation {self.correlation:.2f} over {self.compared} rows, median "
                 f"difference {self.difference:.3g}): they are of another run or reward, or were filtered."
             )
-        unit = "version" if self.axis == "policy_version" else "step"
-        place = (
-            "at the same step"
-            if self.shift == 0
-            else f"{abs(self.shift)} {unit}{'s' * (abs(self.shift) > 1)} "
-            + ("later in the log" if self.shift > 0 else "earlier in the log")
-        )
         more = f", {self.window} steps averaged into a row" if self.window > 1 else ""
-        return f"The log is the mean of these completions in {self.equal:.0%} of {self.compared} rows, {place}{more}."
+        mean = f"The log is the mean of these completions in {self.equal:.0%} of {self.compared} rows"
+        return f"{mean}, {self._place}{more}."
+
+    @property
+    def _place(self) -> str:
+        """Where in the log the completions lie."""
+        if self.shift == 0:
+            return "at the same step"
+        unit = "version" if self.axis == "policy_version" else "step"
+        return f"{counted(abs(self.shift), unit)} {'later' if self.shift > 0 else 'earlier'} in the log"
 
 
 def join(run: Run, rollouts: Rollouts) -> Joined:
@@ -109,7 +111,8 @@ def _shifted(
 ) -> list[Joined]:
     """Rows of the log against the rollouts of the steps that end at them, at one shift."""
     (step, reward), (at, mean, count), (axis, shift, wide) = log, means, how
-    total, many = np.cumsum(np.r_[0.0, mean * count]), np.cumsum(np.r_[0, count])
+    total = np.cumsum(np.r_[0.0, mean * count])
+    many = np.cumsum(np.r_[0, count])
     last = np.searchsorted(at, step - shift + 1e-9, "right")
     first = np.searchsorted(at, step - shift - wide + 1e-9, "right")
     known = last > first

@@ -100,8 +100,10 @@ def compare_by_prompt(
     variances = variances_of(every)
     windows_of = [((last - c.step) // width).astype(int) for c in every]
     design = _Design(every, [w - min(int(w.min()), 0) for w in windows_of], variances)
-    found, unpaired = design.contrast(paired=True), design.contrast(paired=False).variance
-    difference, freedom = found.value, max(found.prompts - 1.0, 1.0)
+    found = design.contrast(paired=True)
+    unpaired = design.contrast(paired=False).variance
+    difference = found.value
+    freedom = max(found.prompts - 1.0, 1.0)
     late = [c.where(c.step > edge) for c in every[:2]]
     sd = float(np.sqrt(found.robust * (1.0 + 1.0 / freedom)))
     wide = float(student.ppf(0.5 + LEVEL / 2.0, freedom)) * sd
@@ -164,7 +166,8 @@ class _Design:
             normal -= (across / below[:, None]).T @ across
             right -= across.T @ (np.bincount(self._prompt, ws * self._y, many) / below)
         contrast = np.zeros(k)
-        contrast[self._levels == 0], contrast[self._levels == 1] = -1.0, 1.0
+        contrast[self._levels == 0] = -1.0
+        contrast[self._levels == 1] = 1.0
         solved = np.linalg.solve(normal, np.column_stack([right, contrast]))
         return Contrast(
             float(contrast @ solved[:, 0]), float(contrast @ solved[:, 1]), *self._robust(weight, *solved.T)

@@ -121,9 +121,11 @@ def pass_counts(rollouts: Rollouts, right: Right) -> PassCounts:
             "several completions a prompt, or name its column with --column prompt=NAME"
         )
     kept = (rollouts.group >= 0) & np.isfinite(right.right)
-    group, good = rollouts.group[kept], right.right[kept] > 0.5
+    group = rollouts.group[kept]
+    good = right.right[kept] > 0.5
     numbers, place = np.unique(group, return_inverse=True)
-    n, c = np.bincount(place), np.bincount(place, good).astype(int)
+    n = np.bincount(place)
+    c = np.bincount(place, good).astype(int)
     first = np.unique(place, return_index=True)[1]
     step, prompt = rollouts.step[kept][first], rollouts.prompt[kept][first]
     answer = rollouts.answer[kept]

@@ -57,7 +57,8 @@ def read_rollouts(
     place = Place(Path(path))
     name, parts = _recognised(place, format)
     parts, notes_of_files = _chosen(parts, split)
-    damage, options = LeftOut(), StatedColumns(columns or {}, weights or {})
+    damage = LeftOut()
+    options = StatedColumns(columns or {}, weights or {})
     gatherer, progress = Gatherer(damage), or_silent(progress)
     for i, part in enumerate(parts):
         if i % max(1, len(parts) // 100) == 0:

@@ -61,14 +61,16 @@ def row_noise(run: Run, kept: np.ndarray) -> tuple[np.ndarray | None, NoiseLevel
     The variance of each row over that of a typical one, shape (n,), and the sd of a typical one; None for either where
     nothing says it.
     """
-    y, deviation = run.reward[kept], _logged(run, "reward_std", kept)
+    y = run.reward[kept]
+    deviation = _logged(run, "reward_std", kept)
     success = np.clip(_smooth(y), NEAREST_RATE, 1.0 - NEAREST_RATE) if is_share(y) else None
     if success is not None:
         one = success * (1.0 - success)
         if deviation is not None and run.settings.reward_std_kind.value == "total":
             share = float(np.mean(deviation**2) / np.mean(y * (1.0 - y) + 1e-12))
             if share < TWO_VALUED:  # in [0, 1] without being a share of successes
-                one, success = one * max(share, 1e-4), None
+                one = one * max(share, 1e-4)
+                success = None
     elif deviation is not None:
         one = _smooth(deviation**2)
         one = 0.5 * (one + one.mean())  # a spread over few completions is itself noise
@@ -88,7 +90,9 @@ def _level(
         return None
     groups = prompts * float(np.median(run.window[kept]))
     rho = None if success is None or len(y) * groups < MIN_GROUPS else _correlation(run, kept, success, group)
-    evidence = BY_SPREAD if success is None else BY_LEVEL if rho is None else BY_GROUPS
+    evidence = BY_SPREAD
+    if success is not None:
+        evidence = BY_LEVEL if rho is None else BY_GROUPS
     design = 1.0 + (group - 1.0) * (evidence.correlation if rho is None else rho)
     sd = float(np.sqrt(typical * design / (group * groups)))
     seen, error = scatter(y, variance)

@@ -72,7 +72,9 @@ def rows_of(run: RunLike, signal: str = "auto", max_rows: int = MAX_ROWS) -> Ser
     if name == "reward":
         step, y, window = run.step, run.reward, run.window
     else:
-        step, y, window = run.eval_step, run.eval_reward, np.zeros_like(run.eval_step)
+        step = run.eval_step
+        y = run.eval_reward
+        window = np.zeros_like(run.eval_step)
     kept = np.isfinite(y)
     if kept.sum() < MIN_ROWS:
         raise FitError(
@@ -122,7 +124,9 @@ def _outlier_notes(outliers: np.ndarray) -> tuple[str, ...]:
 
 def _optimizer(settings: Settings) -> Optimizer:
     """Momentum and refresh interval of a run, or the commonest values where they are unknown."""
-    momentum, convention, refresh = settings.momentum, settings.momentum_convention, settings.refresh_interval
+    momentum = settings.momentum
+    convention = settings.momentum_convention
+    refresh = settings.refresh_interval
     return Optimizer(
         momentum=0.9 if momentum.value is None else float(momentum.value),
         convention=convention.value or "ema",
@@ -141,7 +145,8 @@ def _blocked(table: Series, limit: int) -> Series:
     """Averages blocks of neighboring rows; a mean of windows is the mean over a longer window."""
     n, level = len(table.y), table.level
     blocks = row_blocks(n, limit)
-    ends, begins = table.step[blocks.last], table.step[blocks.start] - table.window[blocks.start]
+    ends = table.step[blocks.last]
+    begins = table.step[blocks.start] - table.window[blocks.start]
     least, most = int(blocks.size.min()), int(blocks.size.max())
     size = f"{most}" if least == most else f"{least} or {most}"
     return replace(

@@ -80,8 +80,12 @@ def schedule_of(
     Raises:
         SettingError: An unknown schedule, a decay without its length, or a length that the log has passed.
     """
-    setting, plan, now, rate_now = settings["schedule"], settings["total_steps"].value, table.step[-1], table.rate[-1]
-    logged, given = setting.value, setting.provenance is not Provenance.ASSUMED
+    setting = settings["schedule"]
+    plan = settings["total_steps"].value
+    now = table.step[-1]
+    rate_now = table.rate[-1]
+    logged = setting.value
+    given = setting.provenance is not Provenance.ASSUMED
     stays = RemainingRate("constant", float(now), float(rate_now))
     if schedule is not None and schedule not in SHAPES:
         raise SettingError(f"schedule: expected one of {', '.join(SHAPES)}, found {schedule!r}")
@@ -125,7 +129,9 @@ def _continued(step: np.ndarray, rate: np.ndarray, total_steps: float | None, st
     falling = rate[peak] - rate_now > _FALLING * rate[peak]
     if not falling or len(rate) - peak < 4:
         return replace(stays, assumed="learning rate: stays at its last logged value")
-    begin, t, r = float(step[peak]), step[peak:], rate[peak:] / rate[peak]
+    begin = float(step[peak])
+    t = step[peak:]
+    r = rate[peak:] / rate[peak]
     ends = [float(total_steps)] if total_steps is not None else _ends(t, r).tolist()
     fits = [
         (float(np.sum((decay(shape, t, begin, end) - r) ** 2)), shape, end)
@@ -142,7 +148,8 @@ def _continued(step: np.ndarray, rate: np.ndarray, total_steps: float | None, st
 
 def _ends(step: np.ndarray, rate: np.ndarray) -> np.ndarray:
     """Steps at which a decay may end: a grid that reaches far beyond the rows, and the end of a line through them."""
-    gone, now = step - step[0], float(step[-1])
+    gone = step - step[0]
+    now = float(step[-1])
     grid = now + (now - step[0]) * np.geomspace(0.01, 100.0, 400)
     line = step[0] + float(np.sum(gone**2)) / max(float(np.sum(gone * (1.0 - rate))), 1e-300)
     return np.append(grid, line) if line > now else grid

@@ -198,7 +198,8 @@ def grpo_loss(
     log_current = log_policy(prompts, parameters)
     ratio = jnp.exp(log_current - jax.lax.stop_gradient(log_sampling))
     # min(r A, clip(r) A) is A·min(r, 1 + ε) for A > 0 and A·max(r, 1 − ε) for A < 0.
-    too_high, too_low = 1.0 + numbers.clip_high, 1.0 - numbers.clip_low
+    too_high = 1.0 + numbers.clip_high
+    too_low = 1.0 - numbers.clip_low
     surrogate = jnp.sum(mass.gain * jnp.minimum(ratio, too_high) + mass.loss * jnp.maximum(ratio, too_low))
     current = jnp.exp(log_current)
     log_reference = jax.nn.log_softmax(prompts.reference_logit, axis=-1)

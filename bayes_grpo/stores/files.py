@@ -109,7 +109,9 @@ def _name(name: str) -> str:
 MLFLOW_RUN = "meta.yaml"
 """File that describes a run of MLflow's text store, next to folders with a file for each metric and parameter."""
 METRICS, PARAMS = "metrics", "params"
-_MAX_FILES, _MAX_DEPTH, _MAX_SMALL = 20_000, 6, 1 << 24
+_MAX_FILES = 20_000
+_MAX_DEPTH = 6
+_MAX_SMALL = 1 << 24
 _ATTEMPTS = 5
 _PAUSE = 0.05
 

@@ -47,7 +47,10 @@ class Damage:
 
 _BLOCK = 32_768
 _HEADER = struct.Struct("<IHB")
-_FULL, _FIRST, _MIDDLE, _LAST = 1, 2, 3, 4
+_FULL = 1
+_FIRST = 2
+_MIDDLE = 3
+_LAST = 4
 WANDB = b":W&B"
 """How a file of W&B begins."""
 FILE_HEADER = 7
@@ -107,7 +110,8 @@ def tfrecord_records(data: bytes, damage: Damage) -> Iterator[bytes]:
         if not starts_record(data, at):
             damage.places += 1
             return
-        begin, behind = at + _BEFORE, at + _BEFORE + _LENGTH.unpack_from(data, at)[0]
+        begin = at + _BEFORE
+        behind = at + _BEFORE + _LENGTH.unpack_from(data, at)[0]
         if behind + _AFTER > end:
             break  # its length is true, so the bytes are still to come
         if behind - begin <= _LARGEST:
@@ -144,7 +148,10 @@ def _table() -> tuple[int, ...]:
     return tuple(table)
 
 
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+_VARINT = 0
+_FIXED64 = 1
+_BYTES = 2
+_FIXED32 = 5
 _MAX_SHIFT = 63  # of the ten bytes that the longest varint has
 _FLOAT, _DOUBLE = struct.Struct("<f"), struct.Struct("<d")
 
@@ -189,8 +196,11 @@ def fields(data: bytes) -> Iterator[tuple[int, Value]]:
             raise ValueError("a field longer than its message")
         content = data[at : at + size]
         at += size
-        number = content if wire == _BYTES else (_DOUBLE if wire == _FIXED64 else _FLOAT).unpack(content)[0]
-        yield key >> 3, number
+        if wire == _BYTES:
+            yield key >> 3, content
+        else:
+            kind = _DOUBLE if wire == _FIXED64 else _FLOAT
+            yield key >> 3, kind.unpack(content)[0]
 
 
 def message(data: Value | None) -> dict[int, Value]:

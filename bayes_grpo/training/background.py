@@ -83,7 +83,9 @@ class Guard:
     """
 
     def __init__(self, what: str, failed: Callable[[], object] = lambda: None) -> None:
-        self._what, self._failed, self._warned = what, failed, False
+        self._what = what
+        self._failed = failed
+        self._warned = False
 
     @contextlib.contextmanager
     def __call__(self) -> Iterator[None]:
@@ -120,7 +122,8 @@ class Background:
         self._process: subprocess.Popen[bytes] | None = None
         self._folder: Path | None = None
         self._files: list[FileIO] = []
-        self._owner, self._rest = os.getpid(), bytearray()
+        self._owner = os.getpid()
+        self._rest = bytearray()
         self._guard = Guard("no more updates", self.close)
         with self._guard():
             self._folder = Path(tempfile.mkdtemp(prefix="bayes_grpo_"))
@@ -168,7 +171,8 @@ class Background:
 
     def close(self) -> None:
         """Ends the process and waits for its end; updates that have come stay. A forked copy does nothing."""
-        process, self._process = self._process, None
+        process = self._process
+        self._process = None
         folder, self._folder = self._folder, None
         if folder is None or self._owner != os.getpid():
             return
@@ -262,7 +266,9 @@ def serve(folder: str, parent: int) -> None:
     for wait in (end_with_input, end_with_parent):
         threading.Thread(target=wait, daemon=True).start()
     warnings.simplefilter("ignore")
-    rest, rows, begun = bytearray(), [], -float("inf")
+    rest = bytearray()
+    rows = []
+    begun = -float("inf")
     setup, *messages = _received(come, rest)
     memory: Memory | None = setup.memory
     from bayes_grpo.logs.assembling import run_of
@@ -275,7 +281,9 @@ def serve(folder: str, parent: int) -> None:
             messages = [x for x in messages if x]
             time.sleep(_TICK)
             continue
-        rows, messages, begun = rows + [row for message in messages for row in message], [], time.monotonic()
+        rows = rows + [row for message in messages for row in message]
+        messages = []
+        begun = time.monotonic()
         try:
             update, memory = update_of(run_of(rows, setup.known, setup.settings), setup.watching, memory)
             _send(answers, (len(rows), update, ""))

@@ -153,7 +153,8 @@ class Watcher:
 
     def close(self) -> None:
         """Ends the process."""
-        background, self._background = self._background, None
+        background = self._background
+        self._background = None
         if background is not None:
             background.close()
 
@@ -173,7 +174,8 @@ class Watcher:
         alarms = self._background.alarms[self._written_alarms :]
         self._written_alarms += len(alarms)
         advises = stops_now(update) and update.rows >= FEWEST
-        advising, self._advising = self._advising, self._advising + 1 if advises else 0
+        advising = self._advising
+        self._advising = self._advising + 1 if advises else 0
         self._written = update
         raised = self._alert or (lambda _: "")
         for problem in filter(None, map(raised, alarms)):
@@ -253,7 +255,8 @@ def known_by(args: Any, state: Any) -> Parsed:
     """
     plain = {name: value.value if isinstance(value, Enum) else value for name, value in vars(args).items()}
     scalars = {name: value for name, value in plain.items() if isinstance(value, int | float | str)}
-    planned, spacing = number_of(getattr(state, "max_steps", None)), number_of(getattr(state, "logging_steps", None))
+    planned = number_of(getattr(state, "max_steps", None))
+    spacing = number_of(getattr(state, "logging_steps", None))
     return replace(
         NO_ROWS,
         run_name=str(scalars.get("run_name") or "run"),

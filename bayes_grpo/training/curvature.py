@@ -88,7 +88,8 @@ class CurvatureWatcher:
         self._trainer: Any = None
         self._inputs: list[Any] = []
         self._entries: dict[str, float] = {}
-        self._tracker, self._guard = ProbeTracker(), Guard("no more probes in the log")
+        self._tracker = ProbeTracker()
+        self._guard = Guard("no more probes in the log")
         self.probes: list[Probe] = []
 
     def attach(self, trainer: Any) -> Self:
@@ -108,7 +109,8 @@ class CurvatureWatcher:
         if why := self._refused(trainer):
             raise SettingError(f"CurvatureProbe: {why}")
         put_first(self, trainer)
-        self._trainer, inner = trainer, trainer.compute_loss
+        self._trainer = trainer
+        inner = trainer.compute_loss
 
         def remembered(model: Any, inputs: Any, *rest: Any, **more: Any) -> Any:
             if (trainer.state.global_step + 1) % self._every == 0 and model.training:

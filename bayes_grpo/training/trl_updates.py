@@ -64,7 +64,8 @@ def opened_trainer(trainer: Any, batches: Sequence[Mapping[str, Any]], slices: i
     Raises:
         SettingError: Images, fewer completions than slices, or another optimizer than Adam and SGD.
     """
-    args, optimizer = trainer.args, getattr(trainer.optimizer, "optimizer", trainer.optimizer)
+    args = trainer.args
+    optimizer = getattr(trainer.optimizer, "optimizer", trainer.optimizer)
     refresh = trl_refresh_interval(args.steps_per_generation, args.num_iterations, args.gradient_accumulation_steps)
     group = optimizer.param_groups[0]
     with undisturbed(trainer):
@@ -93,7 +94,8 @@ class BatchUpdates:
 
     def __init__(self, trainer: Any, batches: Sequence[Mapping[str, Any]], slices: int) -> None:
         self._torch: Any = sys.modules["torch"]
-        self._trainer, self._model = trainer, trainer.model
+        self._trainer = trainer
+        self._model = trainer.model
         self.parameters: list[Any] = [p for p in self._model.parameters() if p.requires_grad]
         self._at_rest = [p.detach().clone() for p in self.parameters]
         self._slices = [part for batch in batches for part in sliced(batch, slices)]
@@ -126,7 +128,8 @@ class BatchUpdates:
             if weighted:
                 with self._torch.no_grad():
                     change = ((self._log_probabilities(part) - drawn) * part["completion_mask"]).sum(dim=1)
-                weight, advantages = change.exp(), part["advantages"]
+                weight = change.exp()
+                advantages = part["advantages"]
                 given["advantages"] = advantages * (weight if advantages.dim() == 1 else weight.unsqueeze(1))
             else:
                 given["old_per_token_logps"] = drawn
@@ -211,7 +214,8 @@ def adam_moments(optimizer: Any, parameters: Sequence[Any]) -> tuple[Pieces, int
     Raises:
         SettingError: Another optimizer, or one whose parameters differ in their settings.
     """
-    kind, groups = type(optimizer).__name__, optimizer.param_groups
+    kind = type(optimizer).__name__
+    groups = optimizer.param_groups
     if kind == "SGD":
         return None
     if kind not in ("Adam", "AdamW") or any(g.get("amsgrad") for g in groups):
@@ -222,5 +226,6 @@ def adam_moments(optimizer: Any, parameters: Sequence[Any]) -> tuple[Pieces, int
     steps = {int(optimizer.state[p]["step"]) for p in parameters}
     if len(settings) != 1 or len(steps) != 1:
         raise SettingError("CurvatureProbe: expected one β₂, ε and count of steps for all parameters, found several")
-    (beta2, epsilon), (step,) = settings.pop(), steps
+    beta2, epsilon = settings.pop()
+    (step,) = steps
     return Pieces(optimizer.state[p]["exp_avg_sq"].detach() for p in parameters), step, float(beta2), float(epsilon)

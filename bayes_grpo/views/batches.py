@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bayes_grpo.batches.table import Batch
-from bayes_grpo.common.document import Document, Tabular, section, sentence_case, shows, table, words
+from bayes_grpo.common.document import Cell, Document, Tabular, number, section, sentence_case, shows, table, words
 from bayes_grpo.common.intervals import LEVEL, percent
 from bayes_grpo.diagnosis.status import ALARMING, SEVERITY
 
@@ -41,13 +41,28 @@ def _table(rows: list[dict[str, Any]], hidden: str) -> Tabular:
             words(r["log"], limit=36),
             r["rows"],
             r["last_step"],
-            words(f"{r['status']} {percent(r['p_status'])}: {r['to_do']}", mark=r["status"] in ALARMING, limit=300),
+            *(_level(r[f"reward_{word}"]) for word in _LEVELS),
+            words(_status(r), mark=r["status"] in ALARMING, limit=300),
             *(made(r) if r.get(name) else "" for name, made in more),
         )
         for r in rows
     )
-    heads = ("log", "rows", "last step", "status", *(f"{name} ({LEVEL:.0%} intervals)" for name, _ in more))
-    return table("Logs", heads, lines, hidden)
+    heads = ("log", "rows", "last step", *_LEVELS, "status", *(f"{name} ({LEVEL:.0%} intervals)" for name, _ in more))
+    return table("Logs", heads, lines, " ".join(x for x in (_LEVELS_NOTE, hidden) if x))
+
+
+_LEVELS = ("first", "last", "best")
+"""Levels of the reward that are shown."""
+_LEVELS_NOTE = "First, last and best: levels of the reward without the noise of its rows."
+
+
+def _level(value: float | None) -> Cell:
+    return number("" if value is None else f"{value:.3g}")
+
+
+def _status(r: Mapping[str, Any]) -> str:
+    """The status with its reason and what to do."""
+    return f"{r['status']} {percent(r['p_status'])}: {r['reason']} Do: {r['to_do']}"
 
 
 def _fit(r: Mapping[str, Any]) -> str:

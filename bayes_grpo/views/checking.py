@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bayes_grpo.checking import ALERT, Check
-from bayes_grpo.common.document import Cell, Document, number, section, sentence_case, shows, table, words
+from bayes_grpo.common.document import Cell, Document, Tone, number, section, sentence_case, shows, table, words
 
 
 @shows(Check)
@@ -24,8 +24,14 @@ def check_document(c: Check) -> Document:
         about=f"{c.about.rows} rows of {c.about.signal}, regime {c.regime}",
         answer=sentence_case(c.sentence),
         do="compare regimes (bayes-grpo compare)." if c.misses else "",
-        tone="alarm" if not c.converged else "doubt" if c.misses else "good",
+        tone=_tone(c),
         table=table("Residuals against replicated rows", heads, rows),
         sections=(section("Findings", *(f.sentence for f in c.findings)),),
         docs="how/compare",
     )
+
+
+def _tone(c: Check) -> Tone:
+    if not c.converged:
+        return "alarm"
+    return "doubt" if c.misses else "good"

@@ -62,7 +62,8 @@ def _answer(c: Comparison) -> tuple[str, str]:
 
 def _regimes(c: Comparison) -> Tabular:
     def line(x: ComparisonLine) -> tuple[object, ...]:
-        best, ahead = x.verdict == "best", x.verdict_ahead
+        best = x.verdict == "best"
+        ahead = x.verdict_ahead
         scored = "" if math.isnan(x.lfo) else f"{x.lfo_difference:.1f} ± {x.lfo_difference_se:.1f}"
         known = "best by leave-one-out" if best and ahead == "worse" else x.verdict
         verdict = f"{known}, {ahead} ahead" if ahead in ("best", "worse") and ahead != x.verdict else known

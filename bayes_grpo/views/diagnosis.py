@@ -164,7 +164,9 @@ def _maybe(d: Diagnosis) -> str:
     """Which keys of the log the missing signals may be, and how to name them."""
     names = ("heldout" if "evaluation" in x else x for x in d.missing)
     found = [f"--column {x}={d.suggested[x][0]}" for x in names if x in d.suggested]
-    return f"; {', '.join(found)} may name {'them' if len(found) > 1 else 'it'}" if found else ""
+    if not found:
+        return ""
+    return f"; {', '.join(found)} may name {'them' if len(found) > 1 else 'it'}"
 
 
 def episodes(d: Diagnosis) -> list[Episode]:
@@ -209,9 +211,12 @@ def mode_table(d: Diagnosis) -> Tabular:
     """The probability that each mode is under way, and since when; those that no logged signal shows are last."""
 
     def line(name: str, p: float) -> tuple[Cell, ...]:
-        mark, onset = name == d.status.finding.mode, d.onsets.get(name)
-        sharp = onset is not None and onset.step.low == onset.step.high
-        since = "" if onset is None else f"{onset.step.median:.0f}" if sharp else ranged(onset.step, ".0f")
+        mark = name == d.status.finding.mode
+        onset = d.onsets.get(name)
+        since = ""
+        if onset is not None:
+            sharp = onset.step.low == onset.step.high
+            since = f"{onset.step.median:.0f}" if sharp else ranged(onset.step, ".0f")
         label = label_of(name)
         chance_text = probability_text(p) if _seen(d, name) else NOT_SEEN
         return words(label, term=label, mark=mark), number(chance_text, mark=mark), number(since)

@@ -10,6 +10,7 @@ from bayes_grpo.common.document import (
     Drawing,
     Point,
     Tabular,
+    Tone,
     chance,
     number,
     ranged,
@@ -33,6 +34,9 @@ def sweep_document(f: Sweep) -> Document:
     """Which settings move which quantity, with what exponent."""
     known = [e for e in f.exponents if e.verdict != "cannot tell"]
     answer = f"{len(known)} of {len(f.exponents)} effects of settings are known from {len(f.runs)} runs."
+    tone: Tone = "" if known else "doubt"
+    if not f.converged:
+        tone = "alarm"
     return Document(
         title=", ".join(f.vary),
         about=f"{len(f.runs)} runs, {f.signal}, varied: {', '.join(f.vary)}",
@@ -40,7 +44,7 @@ def sweep_document(f: Sweep) -> Document:
         or (answer if f.converged else "The sampler did not converge; do not use these numbers."),
         why=sentence_case(f.effects_sentence, 900),
         do=_do(f),
-        tone="" if f.converged and known else "doubt" if f.converged else "alarm",
+        tone=tone,
         points=(*_named(f), Point("Repetitions", f.repetition_sentence)),
         table=_exponents(f) if f.exponents else _runs(f),
         plot=Drawing(partial(plot_sweep, f), f"Curves of the runs. {answer}", ratio=0.5),
@@ -96,24 +100,26 @@ def _exponents(f: Sweep) -> Tabular:
 def compared_document(c: Compared) -> Document:
     """The better recipe, limits of the comparison, and how many further seeds would settle it."""
     lead, numbers = c.clauses
-    answer, why = f"{sentence_case(lead)}.", sentence_case(numbers)
+    answer = f"{sentence_case(lead)}."
+    why = sentence_case(numbers)
     if c.not_comparable:
         answer = "The totals are not comparable: the rewards differ. Compare the parts."
     others = f"What differs: {'; '.join(c.differs)}. " if c.differs else ""
     a, b = c.counts.values()
-    total, parts = _answers("A against B", c.answers), _answers("A against B by parts", c.parts)
+    total = _answers("A against B", c.answers)
+    parts = _answers("A against B by parts", c.parts)
+    by_parts = c.not_comparable and c.parts
     return Document(
         title="A against B",
         about=f"A: {a} run{'s' * (a > 1)}, B: {b} run{'s' * (b > 1)}, signal {c.signal}",
         answer=answer,
         why=others + why,
         tone="doubt" if c.not_comparable or c.answers[0].verdict == "cannot tell" else "good",
-        table=parts if c.not_comparable and c.parts else total,
+        table=parts if by_parts else total,
         plot=Drawing(partial(plot_compare_runs, c), f"Curves of both recipes. {answer}", ratio=0.5),
         sections=(
-            section("Totals", tables=(total,))
-            if c.not_comparable and c.parts
-            else section("Parts", tables=(parts,) if c.parts else ()),
+            section("Totals", tables=(total,) if by_parts else ()),
+            section("Parts", tables=(parts,) if c.parts and not by_parts else ()),
             section("Spread", f"Standard deviation between seeds: {ranged(c.answers[0].spread)}, {c.spread_from}."),
             section("Cautions", *c.cautions, tone="doubt"),
         ),

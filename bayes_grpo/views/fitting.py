@@ -128,7 +128,8 @@ def _other_prior(s: Summary) -> Section:
     title, a = "Another prior", s.alternative
     if a is None:
         return section(title)
-    name, units = _name(a.parameter), {r.name: r.unit for r in s.rows}
+    name = _name(a.parameter)
+    units = {r.name: r.unit for r in s.rows}
     effective = f"{a.effective:.0f} effective draws"
     if not a.usable:
         return section(title, f"Fit again with a {name} about {a.other:.2g}: reweighting leaves {effective}.")

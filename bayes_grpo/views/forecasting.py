@@ -12,6 +12,7 @@ from bayes_grpo.common.document import (
     Drawing,
     Sparkline,
     Tabular,
+    Tone,
     chance,
     number,
     ranged,
@@ -49,7 +50,6 @@ def forecast_summary_document(s: ForecastSummary) -> Document:
     counts = f" ({s.threshold_from})" if s.threshold_from else ""
     chances = [f"{percent(s.p_gain)} chance of a gain above {s.threshold:.2g}{counts}"]
     chances += [f"{percent(p)} of a {n}" for n, p in (("collapse", s.p_collapse), ("take-off", s.p_takeoff)) if p > 0.0]
-    fell = s.now.median - s.at_horizon.median
     counted = {k: w for k, w in s.weights.items() if k != REFERENCES_NAME or w > 0.0}
     weights = sorted(counted.items(), key=lambda x: -x[1])
     return Document(
@@ -59,11 +59,7 @@ def forecast_summary_document(s: ForecastSummary) -> Document:
         why=f"Underlying reward {s.reward_text(s.at_horizon)} at {until}, {ranged(s.now)} now ({s.interval_level:.0%} "
         f"intervals). {', '.join(chances)}.",
         do=forecast_action(s.p_gain, s.threshold, s.until).sentence,
-        tone="alarm"
-        if s.p_peaked > 0.5 and fell > s.threshold
-        else "doubt"
-        if s.outlook.direction == "unclear"
-        else "",
+        tone=_tone(s),
         table=_quantities(s),
         sections=(
             section("Target reward", *(x.sentence for x in s.reach)),
@@ -92,7 +88,8 @@ def _references(s: ForecastSummary) -> str:
 
 
 def _quantities(s: ForecastSummary) -> Tabular:
-    until, now = f"step {s.until:g}", s.about.last_step
+    until = f"step {s.until:g}"
+    now = s.about.last_step
     ahead = (
         (words(f"logged reward at {until}", term="noise"), s.row_at_horizon),
         (words(f"gain by {until}", term="remaining gain"), s.remaining_gain),
@@ -129,3 +126,9 @@ def _step(i: Interval, now: float) -> Cell:
         return number("reached")
     middle, low, high = ("now" if x <= now else digits(x) for x in (i.median, i.low, i.high))
     return number(f"{middle} [{low}, {high}]")
+
+
+def _tone(s: ForecastSummary) -> Tone:
+    if s.p_peaked > 0.5 and s.now.median - s.at_horizon.median > s.threshold:
+        return "alarm"
+    return "doubt" if s.outlook.direction == "unclear" else ""

@@ -154,14 +154,13 @@ def _thresholds(plan: Plan) -> Tabular:
 def _limits(plan: Plan) -> Section:
     refresh, momentum = plan.largest_refresh_interval, plan.largest_momentum
     every_one = {0: "No refresh interval is stable", LONGEST_REFRESH: "Any refresh interval is stable"}
-    lines = (
-        every_one.get(refresh, f"The largest stable refresh interval is {counted(refresh, 'step')}"),
-        "No momentum is stable"
-        if math.isnan(momentum)
-        else "Any momentum below 1 is stable"
-        if momentum == 1.0
-        else f"The largest stable momentum is {momentum:.4g}",
-    )
+    by_momentum = f"The largest stable momentum is {momentum:.4g}"
+    if math.isnan(momentum):
+        by_momentum = "No momentum is stable"
+    elif momentum == 1.0:
+        by_momentum = "Any momentum below 1 is stable"
+    by_refresh = every_one.get(refresh, f"The largest stable refresh interval is {counted(refresh, 'step')}")
+    lines = (by_refresh, by_momentum)
     return section("Other settings at the exact threshold", *(f"{x}, all else as planned." for x in lines))
 
 

@@ -45,7 +45,8 @@ def _alarms(u: Update) -> tuple[Section, ...]:
 
 
 def _numbers(u: Update) -> Tabular:
-    o, rows = u.outlook, list[tuple[object, ...]]()
+    o = u.outlook
+    rows = list[tuple[object, ...]]()
     if o is not None:
         rows += [
             ("reward now", o.now),

@@ -59,7 +59,8 @@ class Following:
         self.run: Run | None = None
         self.problem = ""
         self.notes: tuple[str, ...] = ()
-        self._read, self._clock = dict(read or {}), clock
+        self._read = dict(read or {})
+        self._clock = clock
         self._stamp: Any = None
         self._changed = clock()
         self._final = False  # the last line counts as it is

@@ -68,7 +68,9 @@ class RetryQueue:
 
     def send(self) -> list[str]:
         """Sends what is due; returns the problems."""
-        waiting, self._waiting, problems = self._waiting, [], []
+        waiting = self._waiting
+        self._waiting = []
+        problems = []
         for due, tries, alarm, way in waiting:
             if due > self._clock():
                 self._waiting.append((due, tries, alarm, way))
@@ -134,7 +136,8 @@ def message_of(alarm: Alarm) -> str:
 
 def content_for(url: str, alarm: Alarm) -> bytes:
     """The JSON that a webhook takes: Slack's and Discord's own forms, else the whole alarm with its text."""
-    host, text = urlsplit(url).hostname or "", message_of(alarm)
+    host = urlsplit(url).hostname or ""
+    text = message_of(alarm)
     if host == "hooks.slack.com":  # https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks
         escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
         return json.dumps({"text": escaped}).encode()

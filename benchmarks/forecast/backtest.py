@@ -1,11 +1,12 @@
 """Backtest of the averaged forecast on every log of a folder, against its own regimes and simple rivals.
 
     python -m benchmarks.forecast.backtest FOLDER ... [--index FOLDER/../index.csv ...]
-                                  [--jobs 2] [--cache DIR] [--json OUT] [--only NAME ...]
+                                  [--jobs 2] [--cache DIR] [--json OUT] [--only NAME ...] [--apart]
 
 Each log with at least 20 rows is forecast after 30, 50 and 70% of its rows; every later row is scored. With --cache
 a finished log is not computed again. With indices that have the columns run_id and repo, results are listed by
-repository, and the share that the level has in the forecast of a repository is learned from the others.
+repository, and the share that the level has in the forecast of a repository is learned from the others; with --apart
+the logs are ones on which nothing was learned, and the shipped share is judged.
 Collapses, logs that fall far below an earlier level, are listed with the probability that the forecast gave to what
 came.
 """
@@ -55,6 +56,8 @@ COLLAPSE = 0.5
 """A log that loses this share of what it had gained at its origin, from there to its last tenth, collapsed."""
 
 
+BOOTSTRAP = 2000
+"""Draws of repositories."""
 SEVERAL = 3
 """Repositories of fewer logs say little of the forecast."""
 
@@ -174,6 +177,8 @@ def report(found: list[dict[str, Any]], repos: dict[str, str]) -> dict[str, Any]
     print(f"{LEVEL:.0%} coverage in all and by origin within [{low}, {high}]: "
           f"{', '.join(f'{c:.3f}' for c in covers)}: {said(all(low <= c <= high for c in covers))}")  # fmt: skip
     groups = by_repository(result, repos, rival.name)
+    by_authors = over_repositories(result, repos, rival.name)
+    print(f"\nover repositories: {by_authors}")
     values = result.pit()
     counts = np.histogram(values, np.linspace(0, 1, 11))[0] / len(values)
     print("\nPIT of the forecast, share of rows in each tenth (0.10 each if calibrated):")
@@ -186,6 +191,7 @@ def report(found: list[dict[str, Any]], repos: dict[str, str]) -> dict[str, Any]
         "crps": ours.crps,
         "worse_than_mean10": worse_than(result, "mean10"),
         "ratio": ratio,
+        "over repositories": by_authors,
         "coverage": {f"origin_{100 * o:.0f}": c for o, (_, c) in ours.by_origin.items()},
         "highest_tenth": float(counts[-1]),
         "flat_behind": max(0.0, *(g["ratio"] - 1.0 for g in groups.values() if g["logs"] >= SEVERAL)),
@@ -227,6 +233,39 @@ def by_repository(result: PartScores, repos: dict[str, str], rival: str) -> dict
     return out
 
 
+def over_repositories(result: PartScores, repos: dict[str, str], rival: str) -> dict[str, Any]:
+    """Ratio to a rival and coverage by origin, with 90% intervals over repositories, which are drawn with return."""
+    cases = {(s.log, s.origin): (s.crps, s.coverage) for s in result.scores if s.name == AVERAGED}
+    theirs = {(s.log, s.origin): s.crps for s in result.scores if s.name == rival}
+    both = [case for case in cases if case in theirs]
+    names = sorted({repos.get(log, "unknown") for log, _ in both})
+    place = {name: i for i, name in enumerate(names)}
+    count, ours, other = (np.zeros(len(names)) for _ in range(3))
+    covered = {origin: np.zeros((2, len(names))) for origin in sorted({origin for _, origin in both})}
+    for log, origin in both:
+        i = place[repos.get(log, "unknown")]
+        crps, inside = cases[log, origin]
+        count[i] += 1.0
+        ours[i] += crps
+        other[i] += theirs[log, origin]
+        covered[origin][:, i] += inside, 1.0
+    rng = np.random.default_rng(0)
+    drawn = rng.multinomial(len(names), np.full(len(names), 1.0 / len(names)), size=BOOTSTRAP)
+
+    def range_of(values: np.ndarray) -> list[float]:
+        return np.nanquantile(values, [0.05, 0.95]).tolist()
+
+    with np.errstate(invalid="ignore"):
+        return {
+            "repositories": len(names),
+            "ratio interval": range_of((drawn @ ours) / (drawn @ other)),
+            "ratio, repositories weighted equally": float(np.sum(ours / count) / np.sum(other / count)),
+            "coverage interval": {
+                f"origin_{100 * o:.0f}": range_of((drawn @ inside) / (drawn @ n)) for o, (inside, n) in covered.items()
+            },
+        }
+
+
 def collapses(found: list[dict[str, Any]]) -> None:
     """What the forecast said before a collapse: PIT of the last tenth of the rows that came."""
     print(f"\ncollapses: logs that lost {COLLAPSE:.0%} of their gain after the origin, and the probability that the "
@@ -259,6 +298,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     parser.add_argument("--only", nargs="*")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--apart", action="store_true", help="judge the shipped numbers; kept as backtest_apart")
     options = parser.parse_args()
     repos: dict[str, str] = {}
     for index in options.index:
@@ -269,11 +309,12 @@ def main() -> None:
     logs = [p for folder in options.folder for p in sorted(folder.glob("*.csv"))]
     paths = [p for p in logs if not options.only or p.stem in options.only]
     found = run(paths, options.jobs, options.cache, options.seed)
-    if repos:
+    if repos and not options.apart:
         found = nested(found, repos)
     table = report(found, repos)
     if not options.only:
-        keep("backtest", {k: v for k, v in table.items() if k not in ("by_repository", "table")})
+        name = "backtest_apart" if options.apart else "backtest"
+        keep(name, {k: v for k, v in table.items() if k not in ("by_repository", "table")})
     if options.json:
         options.json.write_text(json.dumps({**table, "found": found}, indent=1))
 

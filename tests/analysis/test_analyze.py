@@ -7,6 +7,7 @@ import pytest
 
 import bayes_grpo as bg
 from bayes_grpo.common.errors import FitError, SettingError
+from bayes_grpo.common.intervals import interval
 from bayes_grpo.watching.result import Watching
 from bayes_grpo.watching.watch import update_of
 from tests.helpers.runs import make_run, rising_run, steps
@@ -22,6 +23,22 @@ def fallen():
     return make_run(steps(60), reward)
 
 
+@pytest.fixture(scope="module")
+def found(fallen):
+    return bg.analyze(fallen, ("diagnosis", "forecast"), settings=bg.AnalysisSettings(horizon=90.0, paths=300))
+
+
+@pytest.fixture(scope="module")
+def page(fallen):
+    settings = bg.AnalysisSettings(horizon=90.0, paths=300)
+    return bg.report_run(fallen, settings=settings, without=("regimes", "check", "fit", "stability"))
+
+
+@pytest.fixture(scope="module")
+def look(fallen):
+    return update_of(fallen, Watching(horizon=90.0))[0]
+
+
 def test_parts_are_what_the_functions_give(fallen):
     asked = bg.AnalysisSettings(horizon=90.0, paths=300, regimes=REGIMES)
     found = bg.analyze(fallen, ("diagnosis", "forecast"), settings=asked)
@@ -29,19 +46,32 @@ def test_parts_are_what_the_functions_give(fallen):
     alone = bg.forecast(fallen, 90.0, draws=300, regimes=REGIMES)
     np.testing.assert_allclose(found.forecast.required.forecast.latent, alone.latent)
     assert found.fit.value is None
-    assert found.status.alarming
 
 
 @pytest.mark.thorough
-def test_page_watch_and_analysis_agree(fallen):
-    settings = bg.AnalysisSettings(horizon=90.0, paths=300)
-    found = bg.analyze(fallen, ("diagnosis", "forecast"), settings=settings)
-    page = bg.report_run(fallen, settings=settings, without=("regimes", "check", "fit", "stability"))
-    look, _ = update_of(fallen, Watching(horizon=90.0))
+def test_page_watch_and_analysis_agree(found, page, look):
+    assert found.status.alarming
     assert page.results["status"] == found.status.to_dict()
     assert look.status == found.status
     assert look.outlook is not None
     assert look.outlook.at_horizon.median == pytest.approx(found.forecast.required.summary.at_horizon.median, abs=0.05)
+
+
+@pytest.mark.thorough
+def test_now_is_one_number_everywhere(fallen, found, page, look):
+    """Diagnosis, fit, forecast, watch and the page state the level of one path."""
+    diagnosed = bg.diagnose(fallen)
+    assert diagnosed.paths is not None
+    now = interval(diagnosed.paths.reward.now)
+    fitted = bg.fit(fallen, "flat", rows="all", sampler=FAST)
+    stated = {
+        "diagnosis": diagnosed.status.finding.numbers["now"],
+        "forecast": found.forecast.required.summary.now.median,
+        "watch": look.outlook.now.median,
+        "page": page.results["forecast"]["now"]["median"],
+        "fit": bg.summarize(fitted).now.median,
+    }
+    assert stated == dict.fromkeys(stated, pytest.approx(now.median, abs=1e-9))
 
 
 def test_a_part_that_fails_is_a_reason_and_costs_no_other():
@@ -59,9 +89,8 @@ def test_a_question_without_an_answer_costs_no_forecast(monkeypatch):
         raise SettingError("no step to stop at")
 
     monkeypatch.setattr("bayes_grpo.decision.decide.decide", refused)
-    asked = bg.AnalysisSettings(
-        paths=300, regimes=REGIMES, costs=bg.StoppingCosts(cost_per_step=1.0, value_per_reward=1.0)
-    )
+    costs = bg.StoppingCosts(cost_per_step=1.0, value_per_reward=1.0)
+    asked = bg.AnalysisSettings(paths=300, regimes=REGIMES, costs=costs)
     ahead = bg.analyze(rising_run(40), ("forecast",), settings=asked).forecast.required
     assert (ahead.decision, ahead.undecided) == (None, "no step to stop at")
 

@@ -308,3 +308,58 @@ def test_a_fingerprint_is_of_rows_and_settings_and_not_of_the_name(write_logs, t
     assert fingerprint(bg.read_log(other)) == mine
     assert fingerprint(bg.read_log(path, settings={"group_size": 4})) != mine
     assert fingerprint(bg.read_log(path).until(20)) != mine
+
+
+def test_a_row_says_the_levels_of_the_reward_and_why_it_has_its_status():
+    step = steps(60)
+    rising = 0.2 + 0.01 * step
+    scores = {float(s): 0.1 + 0.005 * float(s) for s in step[9::10]}
+    run = make_run(step, rising, evals=scores)
+    row = batch(run).table[0]
+    path = bg.diagnose(run).paths
+    assert path is not None
+    for name, level in (("first", path.reward.start), ("last", path.reward.now), ("best", path.reward.best)):
+        assert row[f"reward_{name}"] == pytest.approx(float(np.median(level)))
+    assert row["reward_best_step"] == 60.0
+    assert row["eval_reward_last"] > row["eval_reward_first"]
+    assert row["reason"] == bg.diagnose(run).status.headline
+    shown = text_of(batch(run))
+    assert all(word in shown for word in ("first", "last", "best", "no failure detected"))
+
+
+def test_each_training_of_a_file_has_a_row(tmp_path):
+    rng = np.random.default_rng(0)
+    rewards = [round(start + 0.01 * i + 0.01 * rng.normal(), 4) for start in (0.1, 0.5) for i in range(1, 41)]
+    log = tmp_path / "two.log"
+    rows = (
+        {"loss": 0.01, "learning_rate": 1e-6, "reward": x, "epoch": (i % 40 + 1) / 40} for i, x in enumerate(rewards)
+    )
+    log.write_text("".join(f"{row}\n" for row in rows))
+    found = batch(log).table
+    assert [row["log"] for row in found] == ["two training 1", "two training 2"]
+    assert [row["reward_first"] for row in found] == pytest.approx([0.12, 0.52], abs=0.06)
+    assert [row["log"] for row in batch(log, read={"run": "training 1"}).table] == ["two"]
+    out = tmp_path / "table.csv"
+    batch(log, out=out)
+    again = batch(log, out=out)
+    assert again.resumed == 2
+    assert again.table[0]["reward_last"] == pytest.approx(found[0]["reward_last"])
+
+
+def test_several_runs_stand_in_one_figure_with_their_levels(write_logs, tmp_path):
+    folder = write_logs(2)
+    picture = tmp_path / "runs.png"
+    result = call("batch", str(folder), "--plot", str(picture))
+    assert result.code == 0
+    assert picture.stat().st_size > 10_000
+    step = steps(40)
+    scores = {float(s): 0.01 * float(s) for s in step[9::10]}
+    runs = [make_run(step, 0.02 * step, evals=scores, name="one"), make_run(step, 0.01 * step, name="one")]
+    figure = bg.plot_runs([*runs, make_run([1.0], [0.5], name="too short")])
+    curves, below = figure.axes
+    assert sum(line.get_linestyle() == "--" for line in curves.lines) == 1
+    (table,) = below.tables
+    cells = {place: cell.get_text().get_text() for place, cell in table.get_celld().items()}
+    assert [cells[row, 1] for row in (1, 2, 3)] == ["train", "evaluation", "train"]
+    assert [float(cells[row, 3]) for row in (1, 3)] == pytest.approx([0.79, 0.4], abs=0.03)
+    assert max(row for row, _ in cells) == 3

@@ -57,9 +57,12 @@ def test_arviz_sums_a_forecast_up_and_its_tree_has_ones_own_score():
     found = alone(draws=200)
     tree = found.to_datatree()
     assert set(az.summary(tree, kind="stats").index) == {"latent_now", "at_infinity", "final"}
-    drawn, y = tree["posterior_predictive"]["y"].sel(chain=0), 0.6
-    between = abs(drawn - drawn.rename(draw="other").drop_vars("other")).mean(("draw", "other"))
-    own = abs(drawn - y).mean("draw") - between / 2
+    assert tree["posterior"].sizes == {"chain": 4, "draw": 50}
+    assert float(az.rhat(tree["posterior"])["latent_now"]) < 1.1
+    drawn = tree["posterior_predictive"]["y"].stack(path=("chain", "draw"), create_index=False)
+    y = 0.6
+    between = abs(drawn - drawn.rename(path="other")).mean(("path", "other"))
+    own = abs(drawn - y).mean("path") - between / 2
     np.testing.assert_array_equal(own["step"], found.step)
     np.testing.assert_allclose(own, crps(found.rows, np.full(len(found.step), y)), atol=2e-3)
 

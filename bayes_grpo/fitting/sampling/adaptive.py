@@ -201,7 +201,8 @@ class Proposal:
         wide = log_student_t(z, self.centre, self.wide, _DEGREES)
         # All kernels have one scale: their densities differ by the distance alone.
         whiten = np.linalg.inv(self.narrow).T
-        a, b = (z - self.centre) @ whiten, (self.kernels - self.centre) @ whiten
+        a = (z - self.centre) @ whiten
+        b = (self.kernels - self.centre) @ whiten
         squared = np.maximum((a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1) - 2.0 * a @ b.T, 0.0)
         near = ((1.0 + squared / _DEGREES) ** (-0.5 * (_DEGREES + z.shape[1]))).mean(axis=1)
         top = log_student_t(self.centre, self.centre, self.narrow, _DEGREES)
@@ -228,7 +229,8 @@ def adaptive_points(
     Returns:
         The points, and whether they can be used.
     """
-    settings, rng = settings or ImportanceSettings(), np.random.default_rng(seed)
+    settings = settings or ImportanceSettings()
+    rng = np.random.default_rng(seed)
     if start is None:
         proposals, counts = [], [settings.batch]
         z = rng.standard_normal((settings.batch, size))
@@ -242,7 +244,8 @@ def adaptive_points(
     while True:
         parts = [d + math.log(n / len(z)) for d, n in zip(densities, counts, strict=True)]
         base = densities[0] - np.logaddexp.reduce(parts, axis=0)  # log of the prior over the mixture of proposals
-        power, points = _largest_power(z, base, likelihood), WeightedPoints(z, base + likelihood)
+        power = _largest_power(z, base, likelihood)
+        points = WeightedPoints(z, base + likelihood)
         # A heavy tail of weights lies where no kernel is yet: the next ones are drawn there.
         enough = power == 1.0 and points.effective >= settings.effective and points.pareto_k <= settings.pareto_k
         if enough or rounds >= settings.rounds:

@@ -177,7 +177,8 @@ def random_keys(seed: int, size: int) -> np.ndarray:
 
 def sample_chains(target: Target, seed: int, start: Start, settings: SamplerSettings, target_accept: float) -> Chain:
     """Chains of a regime's posterior; draws with leading axes (chains, draws)."""
-    keys, accept = random_keys(seed, settings.num_chains), np.asarray(target_accept)
+    keys = random_keys(seed, settings.num_chains)
+    accept = np.asarray(target_accept)
     return run_chains(
         _on_regime, (target.regime,), keys, start.z, settings, accept, start.inverse_mass, *target.arguments
     )
@@ -185,9 +186,11 @@ def sample_chains(target: Target, seed: int, start: Start, settings: SamplerSett
 
 def prepare_chains(target: Target, settings: SamplerSettings) -> None:
     """Compiles the program of `sample_chains`."""
-    many, size = (settings.num_chains,) if accelerated() else (), len(target.regime.sampled)
+    many = (settings.num_chains,) if accelerated() else ()
+    size = len(target.regime.sampled)
     shared = np.zeros(()), np.eye(size), *target.arguments
-    keys, z = np.zeros((*many, 2), np.uint32), np.zeros((*many, size))
+    keys = np.zeros((*many, 2), np.uint32)
+    z = np.zeros((*many, size))
     prepare(_chain_program, _options(_on_regime, (target.regime,), settings), keys, z, *shared)
 
 

@@ -217,7 +217,8 @@ def marginalized_draws(target: Target, z: np.ndarray, rng: np.random.Generator) 
     Differences of a quadratic are exact, so that the likelihood's own program is all that is needed.
     """
     prior = target.numbers
-    centre, sd = np.asarray(prior.marginalized_mean, float), np.asarray(prior.marginalized_sd, float)
+    centre = np.asarray(prior.marginalized_mean, float)
+    sd = np.asarray(prior.marginalized_sd, float)
     size = len(centre)
 
     def at(*moved: tuple[int, float]) -> np.ndarray:
@@ -273,7 +274,8 @@ def _summary(
     regime: Regime, draw: tuple[Array, dict[str, Array]], prior: PriorNumbers, rows: Rows
 ) -> tuple[Array, ...]:
     """Implications of a draw on the rows, given with the noise of its first state."""
-    space, y = regime.on_rows(draw[1], prior_levels(regime, prior), rows), jnp.asarray(rows.y)
+    space = regime.on_rows(draw[1], prior_levels(regime, prior), rows)
+    y = jnp.asarray(rows.y)
     filtered = kalman.filter_rows(space, y)
     smoothed = kalman.smooth(space, y, filtered)
     cov = tuple(tuple(row) for row in smoothed.initial_cov)

@@ -148,7 +148,9 @@ def _kind(
         rewarded = sum(found)
         enough = rewarded >= max(_LEAST_ROWS, share * (len(found) - 1))  # the last may be cut off
         pasted = rewarded and len(source.text) <= _SHORT  # a line or two, and nothing else fits
-        return Evidence(mark, rewarded) if enough else Evidence(0, rewarded) if pasted else None
+        if enough:
+            return Evidence(mark, rewarded)
+        return Evidence(0, rewarded) if pasted else None
 
     def read(source: Source, wanted: str | None) -> Parsed:
         found = list(rows(source.text))

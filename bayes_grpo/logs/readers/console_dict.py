@@ -237,7 +237,10 @@ def _dicts(log: str) -> Iterator[_Found]:
             row = parse_dict(text)
             if row and (counting is not None or any(map(_METRIC.search, row))):
                 yield found(_dict_counted(before, row))
-                counting = None if CLOSING[0] in row else frozenset(bars) if counting is None else counting
+                if CLOSING[0] in row:
+                    counting = None
+                elif counting is None:
+                    counting = frozenset(bars)
             at, text = end, ""
     row = parse_dict(before_cut(text))  # the last pasted line may be cut off
     if row and (counting is None or _names_total(row)):
@@ -256,7 +259,9 @@ def _dict_counted(before: str, row: dict[str, Any]) -> dict[str, Any]:
     if count is None:
         return row
     word = count[1].lower()
-    key = f"{word}/step" if word != "step" else "train/step" if any(k.startswith("train/") for k in row) else "step"
+    key = f"{word}/step"
+    if word == "step":
+        key = "train/step" if any(k.startswith("train/") for k in row) else "step"
     return {key: float(count[2]), **row}
 
 

@@ -91,7 +91,10 @@ def text_tables(text: str) -> list[Parsed]:
                 if _is_heading(cells):
                     break
                 wide = split is str.split and len(cells) == len(names) + 1  # a data frame prints its index
-                rows += [cells[1:] if wide else cells] if wide or len(cells) == len(names) else []
+                if wide:
+                    rows.append(cells[1:])
+                elif len(cells) == len(names):
+                    rows.append(cells)
                 if end - i - len(rows) > _MISSES:
                     break
             if tables := _metrics([names, *rows]):
@@ -193,7 +196,9 @@ def _sniff_marked_table(source: Source) -> Evidence | None:
     """Recognizes a page with a table of metrics, by its ending or its beginning."""
     marked = source.path.suffix.lower() in _SUFFIXES or source.head.lstrip()[:20].lower().startswith(_PAGE)
     found = _tables_in(source.text) if marked else text_tables(source.head)
-    return Evidence(2 if marked else 1, sum(x.table.n for x in found)) if found else None
+    if not found:
+        return None
+    return Evidence(2 if marked else 1, sum(x.table.n for x in found))
 
 
 def _read_marked_table(source: Source, wanted: str | None) -> Parsed:

@@ -135,8 +135,11 @@ def _session(metadata: Value | None) -> dict[str, Any]:
     for number, entry in fields(session) if isinstance(session, bytes) else ():
         setting = message(entry) if number == _SETTING else {}
         for value in message(setting.get(2)).values():
-            plain = text(value) if isinstance(value, bytes) else value if isinstance(value, float) else bool(value)
-            found.setdefault(text(setting.get(1)), plain)
+            if isinstance(value, bytes):
+                value = text(value)
+            elif not isinstance(value, float):
+                value = bool(value)
+            found.setdefault(text(setting.get(1)), value)
     return {key: value for key, value in found.items() if key}
 
 

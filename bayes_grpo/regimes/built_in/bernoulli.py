@@ -83,7 +83,9 @@ class SuccessRegime(TrendRegime):
 
     def derived(self, values: Mapping[str, Any], table: Series) -> dict[str, Any]:
         """Rate of the flow, 1/step, and floor of the reward of each draw."""
-        p0, fixed, xp = values["initial_success"], values["fixed_point"], namespace(values["initial_success"])
+        p0 = values["initial_success"]
+        fixed = values["fixed_point"]
+        xp = namespace(values["initial_success"])
         with jax.enable_x64(xp is np or jnp.result_type(float) == np.float64):
             way = xp.asarray(self._start_and_way(jnp.asarray(p0))[1])
         floor = fixed - (fixed - values["initial_reward"]) / xp.maximum(1.0 - p0, 1e-12)

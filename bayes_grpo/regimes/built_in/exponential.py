@@ -48,7 +48,8 @@ class Exponential(Regime):
         rate = 1.0 / values["relaxation_time"]
         diffusion = 2.0 * values["fluctuation_sd"] ** 2 * rate
         if rows.rate is not None:
-            rate, diffusion = rate * rows.rate, diffusion * rows.rate**2
+            rate = rate * rows.rate
+            diffusion = diffusion * rows.rate**2
         return with_level(initial_levels(marginalized), first_order_row(rate, diffusion, rows), values, rows)
 
     def derived(self, values: Mapping[str, Any], table: Series) -> dict[str, Any]:

@@ -110,7 +110,8 @@ class Oscillator(Regime):
         a, b = 2.0 * zeta * omega, omega**2
         diffusion = diffusion_of(values["fluctuation_sd"], zeta, omega)
         if rows.rate is not None:
-            b, diffusion = b * rows.rate, diffusion * rows.rate**2
+            b = b * rows.rate
+            diffusion = diffusion * rows.rate**2
         return second_order_space(a, b, diffusion, values, marginalized, rows)
 
     def derived(self, values: Mapping[str, Any], table: Series) -> dict[str, Any]:
@@ -183,7 +184,8 @@ def half_gain_time(zeta: Any, omega: Any) -> Any:
     xp = namespace(zeta)
     zeta, omega = xp.broadcast_arrays(zeta, omega)
     # First passage lies before 1/ω₀ × (2ζ + 2): the undamped curve passes at π/3, the overdamped at 2ζ ln 2.
-    low, high = xp.zeros_like(zeta), 2.0 * xp.maximum(zeta, 0.0) + 2.0
+    low = xp.zeros_like(zeta)
+    high = 2.0 * xp.maximum(zeta, 0.0) + 2.0
     for _ in range(60):
         middle = 0.5 * (low + high)
         passed = _remaining(zeta, middle) < 0.5
@@ -200,7 +202,8 @@ def _remaining(zeta: Any, s: Any) -> Any:
     safe = xp.where(near, 1.0, root)
     decay = xp.exp(-zeta * s)
     # e^{-ζs} cosh(root) in the form that does not overflow where strongly overdamped.
-    up, down = xp.exp(xp.minimum(-zeta * s + root, 700.0)), xp.exp(-zeta * s - root)
+    up = xp.exp(xp.minimum(-zeta * s + root, 700.0))
+    down = xp.exp(-zeta * s - root)
     over = 0.5 * (up + down) + zeta * s * 0.5 * (up - down) / safe
     under = decay * (xp.cos(root) + zeta * s * xp.sin(root) / safe)
     critical = decay * (1.0 + z / 2.0 + zeta * s * (1.0 + z / 6.0))

@@ -77,7 +77,9 @@ class Reduction(Regime):
         """Curvature and what follows from it for each draw, at the highest learning rate of the run."""
         optimizer = table.optimizer
         gain, _, found, zeta, omega = _at_peak(values, optimizer.momentum, optimizer.refresh)
-        out, rate, convention = {"gain": gain}, table.reference_rate, optimizer.convention
+        out = {"gain": gain}
+        rate = table.reference_rate
+        convention = optimizer.convention
         if rate > 0.0:  # it is logged
             out["curvature"] = gain / effective_learning_rate(rate, optimizer.momentum, convention)  # pyright: ignore[reportArgumentType]
         out |= {"stiffness": found.stiffness, "damping": found.damping, "damping_ratio": zeta}
@@ -86,7 +88,8 @@ class Reduction(Regime):
 
 def _at_peak(values: Mapping[str, Any], momentum: Any, refresh: Any) -> tuple[Any, ...]:
     """Gain, lag, coefficients, damping ratio and natural frequency at the highest learning rate of the run."""
-    gain, lag = (1.0 - momentum) / values["learning_time"], values["lag_exposure"] * mean_lag(refresh, "hold")
+    gain = (1.0 - momentum) / values["learning_time"]
+    lag = values["lag_exposure"] * mean_lag(refresh, "hold")
     found = oscillator_coefficients(1.0, gain, momentum, lag)  # with the learning rate folded into the gain
     xp = namespace(found.stiffness)
     omega = xp.sqrt(found.stiffness / found.mass)

@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 
     from bayes_grpo.common.picture import Canvas
 
-_TREND, _HELD_OUT, _DATA, _ONSET, _RESUME = "#1d4ed8", "#c2410c", "#111827", "#b91c1c", "#7e22ce"
+_TREND = "#1d4ed8"
+_HELD_OUT = "#c2410c"
+_DATA = "#111827"
+_ONSET = "#b91c1c"
+_RESUME = "#7e22ce"
 _CROWD = 1000
 """Rows from which on dots are small and faint, and pixels in a vector picture."""
 _MANY_DECADES = 2.7
@@ -99,7 +103,8 @@ def _panels(paths: RunPaths) -> dict[str, list[_Line]]:
         for name in moved[:_FUNCTIONS] if len(functions) > 1 else ():
             panels[f"{kind} {drawable(name, 32)}"] = [_Line(name, functions[name])]
     for key in (*(k for k in _NAMES if k in paths.signals), *(k for k in paths.signals if k not in _NAMES)):
-        trend, title = paths.signals[key], _NAMES.get(key, key.replace("_", " "))
+        trend = paths.signals[key]
+        title = _NAMES.get(key, key.replace("_", " "))
         if key in LIVE and trend.logged.rows < np.isfinite(paths.run.signals[key]).sum():
             title += " (rows without variance left out)"
         panels[title] = [_Line(title, trend, logarithmic=trend.unit == "factor")]

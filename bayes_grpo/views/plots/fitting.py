@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from bayes_grpo.comparison.result import Comparison
     from bayes_grpo.fitting.result import Fit
 
-_CURVE, _LATENT, _DATA, _ROWS = "#c2410c", "#1d4ed8", "#111827", "#9ca3af"
+_CURVE = "#c2410c"
+_LATENT = "#1d4ed8"
+_DATA = "#111827"
+_ROWS = "#9ca3af"
 _TAILS = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
 
 

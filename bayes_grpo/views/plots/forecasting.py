@@ -20,8 +20,14 @@ if TYPE_CHECKING:
 
     from bayes_grpo.common.picture import Canvas
     from bayes_grpo.logs.run import Run
+    from bayes_grpo.signals.run_paths import RunPaths
 
-_LATENT, _ROWS, _HELD_OUT, _DATA, _TARGET, _EVENT = "#1d4ed8", "#9ca3af", "#c2410c", "#111827", "#047857", "#7e22ce"
+_LATENT = "#1d4ed8"
+_ROWS = "#9ca3af"
+_HELD_OUT = "#c2410c"
+_DATA = "#111827"
+_TARGET = "#047857"
+_EVENT = "#7e22ce"
 _LINES = ("--", "-.", ":")
 
 
@@ -64,12 +70,17 @@ def plot_forecast(
 
 
 def plot_overview(
-    run: Run, forecast: Forecast | None, events: Mapping[str, float], figure: Canvas | None = None
+    run: Run,
+    paths: RunPaths | None,
+    forecast: Forecast | None,
+    events: Mapping[str, float],
+    figure: Canvas | None = None,
 ) -> Canvas:
-    """Draws train and evaluation rewards, the forecast, and marked events on one axis.
+    """Draws train and evaluation rewards with their levels, the forecast, and marked events on one axis.
 
     Args:
         run: The run.
+        paths: Its paths, whose medians are the levels; None without them.
         forecast: The forecast; None without one.
         events: Label → step.
         figure: Empty figure to draw on; a new one if None.
@@ -86,13 +97,25 @@ def plot_overview(
         (run.eval_step, run.eval_reward, "s", _HELD_OUT, "evaluation reward"),
     ):
         if np.isfinite(reward).any():
-            axes.plot(step, reward, mark, color=color, ms=3.5, alpha=0.7, label=label)
+            axes.plot(step, reward, mark, color=color, ms=3.5, alpha=0.4, label=label)
+    if paths is not None:
+        _draw_levels(axes, paths)
     _mark(axes, events)
     axes.set_ylim(*_view(np.concatenate([run.reward, run.eval_reward]), forecast))
     axes.set_ylabel("reward")
     axes.set_xlabel("optimizer step")
     legend_below(figure, axes)
     return figure
+
+
+def _draw_levels(axes: Axes, paths: RunPaths) -> None:
+    """The levels of train and evaluation reward, without the noise of their rows."""
+    levels = {"evaluation reward" if paths.uses_eval else "train reward": paths.reward}
+    if paths.held_out is not None:
+        levels[f"{paths.held_out_name} reward"] = paths.held_out
+    for name, path in levels.items():
+        color = _DATA if name == "train reward" else _HELD_OUT
+        axes.plot(path.step, np.median(path.draws, axis=0), color=color, lw=1.4, label=f"{name}, smoothed")
 
 
 def schedule_end(f: Forecast) -> dict[str, float]:

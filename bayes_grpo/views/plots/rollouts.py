@@ -42,7 +42,8 @@ def plot_rollouts(summary: RolloutSummary, figure: Canvas | None = None) -> Canv
 
 
 def _areas(axes: Axes, gain: Decomposition) -> None:
-    course, words = gain.course, {s.name: drawable(s.words, 40) for s in gain.shares}
+    course = gain.course
+    words = {s.name: drawable(s.words, 40) for s in gain.shares}
     start = gain.before.median
     up, down = np.full(len(course.step), start), np.full(len(course.step), start)
     for i, (name, change) in enumerate(course.changes.items()):
