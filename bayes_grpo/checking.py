@@ -166,6 +166,11 @@ def check(fit: Fit) -> Check:
 
     Raises:
         FitError: Fewer than `_MIN_ROWS` rows.
+
+    Examples:
+        >>> run = read_log([{"step": s, "reward": 0.8 - 0.6 * 0.9**s + 0.02 * (-1) ** s} for s in range(1, 31)])
+        >>> check(fit(run, "exponential")).about.rows
+        30
     """
     n = len(fit.step())
     if n < _MIN_ROWS:

@@ -287,6 +287,11 @@ def report_run(
 
     Raises:
         SettingError: An unknown part.
+
+    Examples:
+        >>> run = read_log([{"step": s, "reward": 0.8 - 0.6 * 0.9**s + 0.02 * (-1) ** s} for s in range(1, 31)])
+        >>> report_run(run, without=["fit", "check", "regimes", "forecast", "stability"]).failed
+        False
     """
     unknown = [name for name in without if name not in PARTS]
     if unknown:

@@ -126,6 +126,14 @@ def analyze(
 
     Raises:
         SettingError: An unknown part.
+
+    Examples:
+        >>> run = read_log([{"step": s, "reward": 0.8 - 0.6 * 0.9**s + 0.02 * (-1) ** s} for s in range(1, 31)])
+        >>> found = analyze(run, ("diagnosis",))
+        >>> found.diagnosis.required.status.status
+        'fine'
+        >>> found.forecast.reason
+        'Left out on request.'
     """
     unknown = [name for name in parts if name not in PARTS]
     if unknown:

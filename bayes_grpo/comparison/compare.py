@@ -65,6 +65,11 @@ def compare(
     Raises:
         FitError: The log has no such signal or too few rows, or no regime could be fitted.
         SettingError: Unknown regime or signal, or an impossible sampler setting.
+
+    Examples:
+        >>> run = read_log([{"step": s, "reward": 0.8 - 0.6 * 0.9**s + 0.02 * (-1) ** s} for s in range(1, 31)])
+        >>> compare(run, ["flat", "exponential"], lfo=False).table[0].regime
+        'exponential'
     """
     settings = sampler or SamplerSettings()
     progress = or_silent(progress)

@@ -52,6 +52,11 @@ def decide(
 
     Raises:
         SettingError: The forecast has no future step.
+
+    Examples:
+        >>> run = read_log([{"step": s, "reward": 0.8 - 0.6 * 0.9**s + 0.02 * (-1) ** s} for s in range(1, 31)])
+        >>> decide(forecast(run, horizon=60.0), cost_per_step=1.0, value_per_reward=10.0).recommended
+        30.0
     """
     recall = None if checkpoints is None else recalled(forecast, checkpoints)
     step, reward = rewards_at_stops(forecast) if recall is None else (recall.step, recall.reward)

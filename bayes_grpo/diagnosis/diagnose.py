@@ -44,6 +44,11 @@ def diagnose(run: RunLike, *, up_to_step: float | None = None, rollouts: Rollout
 
     Raises:
         FitError: No row is left at that step.
+
+    Examples:
+        >>> run = read_log([{"step": s, "reward": 0.8 - 0.6 * 0.9**s + 0.02 * (-1) ** s} for s in range(1, 31)])
+        >>> diagnose(run).status.headline
+        'The reward is rising; no failure detected.'
     """
     run = as_run(run)
     shown = of_groups(run if up_to_step is None else run.until(up_to_step))

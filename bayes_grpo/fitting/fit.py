@@ -247,6 +247,11 @@ def fit(
             never changes.
         PriorError: An override is impossible.
         SettingError: Unknown regime or signal, or an impossible sampler setting.
+
+    Examples:
+        >>> run = read_log([{"step": s, "reward": 0.8 - 0.6 * 0.9**s + 0.02 * (-1) ** s} for s in range(1, 31)])
+        >>> round(float(fit(run, "exponential").posterior["fixed_point"].median()), 1)
+        0.8
     """
     settings = sampler or SamplerSettings()
     progress = or_silent(progress)

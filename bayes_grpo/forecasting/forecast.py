@@ -210,6 +210,12 @@ def forecast(
         FitError: Too few rows, no such signal, or no regime could be fitted.
         SettingError: A horizon in the past, or an impossible schedule.
         LogReadError: Reference runs that do not exist or cannot be read.
+
+    Examples:
+        >>> run = read_log([{"step": s, "reward": 0.8 - 0.6 * 0.9**s + 0.02 * (-1) ** s} for s in range(1, 31)])
+        >>> ahead = forecast(run, horizon=60.0)
+        >>> ahead.until, len(ahead.step)
+        (60.0, 30)
     """
     if not (isinstance(draws, int) and draws >= 100):
         raise SettingError(f"draws: expected an integer of at least 100, found {draws!r}")

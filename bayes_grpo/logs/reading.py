@@ -205,6 +205,11 @@ def read_log(
         LogReadError: The log is missing, broken, of an unknown format, or holds no usable reward.
         SettingError: A setting has an unknown name or an impossible value.
         MissingExtraError: The format needs a package that is not installed.
+
+    Examples:
+        >>> run = read_log([{"step": s, "reward": 0.8 - 0.6 * 0.9**s + 0.02 * (-1) ** s} for s in range(1, 31)])
+        >>> len(run.step), run.has_reward, run.has_eval
+        (30, True, False)
     """
     user = checked(settings or {}, "settings")
     named = checked_columns(columns or {}, "columns")
