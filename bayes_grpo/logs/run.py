@@ -7,7 +7,7 @@ mean over the ``window`` steps that end at ``s``, that is over ``(s - window, s]
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from types import MappingProxyType
@@ -120,7 +120,6 @@ class Run(Shown):
     trainings: tuple[LoggedTraining, ...] = ()
     suggested: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     definitions: Mapping[str, str] = field(default_factory=dict)
-    _once: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Freezes arrays and checks shapes, so that later rooms need not."""
@@ -231,12 +230,6 @@ class Run(Shown):
         name, values = self.second_counter
         known = np.flatnonzero(np.isfinite(values) & (self.step <= step))
         return StepName(step, counter, name, float(values[known[-1]])) if len(known) else StepName(step, counter)
-
-    def once[T](self, name: Hashable, make: Callable[[], T]) -> T:
-        """What ``make`` computes of this run, once and kept with it under a name; a changed copy computes it again."""
-        if name not in self._once:
-            self._once[name] = make()
-        return self._once[name]
 
     def with_settings(self, values: Mapping[str, Setting]) -> Run:
         """The run with some settings in place of its own; the windows of its rows follow `logging_window`."""
