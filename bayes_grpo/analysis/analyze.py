@@ -7,7 +7,7 @@ that fails reports its reason and does not affect the others.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextvars import copy_context
 from dataclasses import dataclass
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     from bayes_grpo.planning.result import Plan
     from bayes_grpo.references.gather import RunSources
     from bayes_grpo.rollouts.records import Rollouts
-
-PARTS = ("fit", "regimes", "check", "forecast", "diagnosis", "stability")
-"""Parts of an analysis."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,15 +75,6 @@ class AnalysisSettings:
     reference_runs: RunSources | None = None
 
 
-_WORDS = {
-    "fit": "the curve's parameters",
-    "regimes": "the comparison of regimes",
-    "check": "residuals",
-    "forecast": "the forecast",
-    "diagnosis": "the diagnosis",
-    "stability": "stability",
-}
-"""Part → what it is called while it runs."""
 _FEW = 2
 """Parts at most whose own stages are shown as progress; of more parts the names are."""
 
@@ -141,7 +129,8 @@ def analyze(
     if "regimes" in parts:
         imports.scores()  # before there are threads: packages that import each other are imported by one
     names = sorted(parts, key=lambda name: name != "fit")  # what others wait for is there first
-    _import_for(names)
+    # Imports come before any thread starts: two must not begin one package.
+    makers = {name: _PARTS[name].prepare() for name in names}
     progress = or_silent(progress)
     stages: StageProgress = progress if len(names) <= _FEW else lambda *_: None
     work = _Work(None if run is None else as_run(run), settings or AnalysisSettings(), rows, fit, {}, stages)
@@ -150,7 +139,7 @@ def analyze(
         warnings.simplefilter("ignore", BayesGrpoWarning)  # each result says the same
         try:
             for name in names:
-                work.parts[name] = pool.submit(copy_context().run, Part.of, partial(_MAKERS[name], work))
+                work.parts[name] = pool.submit(copy_context().run, Part.of, partial(makers[name], work))
             if len(names) > _FEW:
                 progress(_busy(work.parts), 0.0)
             for done, _ in enumerate(as_completed(work.parts.values()), 1):
@@ -161,25 +150,8 @@ def analyze(
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _import_for(parts: Collection[str]) -> None:
-    """Imports what computes the parts, and nothing else, before any thread starts: two must not begin one package."""
-    if "fit" in parts:
-        import bayes_grpo.fitting.fit
-        import bayes_grpo.fitting.summary
-    if "regimes" in parts:
-        import bayes_grpo.comparison.compare
-    if "check" in parts:
-        import bayes_grpo.checking
-    if "forecast" in parts:
-        import bayes_grpo.forecasting.forecast
-    if "diagnosis" in parts:
-        import bayes_grpo.diagnosis.diagnose
-    if "stability" in parts:
-        import bayes_grpo.planning.plan  # noqa: F401
-
-
 def _busy(parts: Mapping[str, Future[Any]]) -> str:
-    return ", ".join(_WORDS[name] for name, f in parts.items() if not f.done()) or "writing"
+    return ", ".join(_PARTS[name].words for name, f in parts.items() if not f.done()) or "writing"
 
 
 def _run_of(work: _Work) -> Run:
@@ -195,74 +167,100 @@ def _fit_of(work: _Work) -> Fit:
     return found.value.fit
 
 
-def _fit(work: _Work) -> Fitted:
+def _fit() -> Callable[[_Work], Fitted]:
     from bayes_grpo.fitting.fit import fit
     from bayes_grpo.fitting.summary import summarize
 
-    s, made = work.settings, work.fit
-    if made is None:
-        run = _run_of(work)
-        options = {"signal": s.signal, "rows": work.rows, "priors": s.priors, "seed": s.seed, "sampler": s.sampler}
-        made = fit(run, s.regime, progress=work.progress, **options)
-    return Fitted(made, summarize(made))
+    def make(work: _Work) -> Fitted:
+        s = work.settings
+        made = work.fit
+        if made is None:
+            made = fit(
+                _run_of(work),
+                s.regime,
+                signal=s.signal,
+                rows=work.rows,
+                priors=s.priors,
+                seed=s.seed,
+                sampler=s.sampler,
+                progress=work.progress,
+            )
+        return Fitted(made, summarize(made))
+
+    return make
 
 
-def _regimes(work: _Work) -> Comparison:
+def _regimes() -> Callable[[_Work], Comparison]:
     from bayes_grpo.comparison.compare import compare
 
-    s = work.settings
-    return compare(_run_of(work), signal=s.signal, rows=work.rows, seed=s.seed, sampler=s.sampler)
+    def make(work: _Work) -> Comparison:
+        s = work.settings
+        return compare(_run_of(work), signal=s.signal, rows=work.rows, seed=s.seed, sampler=s.sampler)
+
+    return make
 
 
-def _check(work: _Work) -> Check:
+def _check() -> Callable[[_Work], Check]:
     from bayes_grpo.checking import check
 
-    return check(_fit_of(work))
+    return lambda work: check(_fit_of(work))
 
 
-def _forecast(work: _Work) -> Forecasted:
+def _forecast() -> Callable[[_Work], Forecasted]:
     from bayes_grpo.decision.decide import with_checkpoints
     from bayes_grpo.forecasting.forecast import forecast
     from bayes_grpo.forecasting.summary import summarize_forecast
 
-    run, s = _run_of(work), work.settings
-    made = forecast(
-        run,
-        s.horizon,
-        schedule=s.schedule,
-        total_steps=s.total_steps,
-        signal=s.signal,
-        regimes=s.regimes,
-        draws=s.paths,
-        seed=s.seed,
-        nuts=s.nuts,
-        sampler=s.sampler,
-        reference_runs=s.reference_runs,
-        progress=work.progress,
-    )
-    summary = summarize_forecast(made, s.threshold, reach=s.reach)
-    decision = Part.of(lambda: s.costs and with_checkpoints(s.costs, run).answer(made))
-    return Forecasted(made, summary, decision.value, decision.reason)
+    def make(work: _Work) -> Forecasted:
+        run = _run_of(work)
+        s = work.settings
+        made = forecast(
+            run,
+            s.horizon,
+            schedule=s.schedule,
+            total_steps=s.total_steps,
+            signal=s.signal,
+            regimes=s.regimes,
+            draws=s.paths,
+            seed=s.seed,
+            nuts=s.nuts,
+            sampler=s.sampler,
+            reference_runs=s.reference_runs,
+            progress=work.progress,
+        )
+        summary = summarize_forecast(made, s.threshold, reach=s.reach)
+        decision = Part.of(lambda: s.costs and with_checkpoints(s.costs, run).answer(made))
+        return Forecasted(made, summary, decision.value, decision.reason)
+
+    return make
 
 
-def _diagnosis(work: _Work) -> Diagnosis:
+def _diagnosis() -> Callable[[_Work], Diagnosis]:
     from bayes_grpo.diagnosis.diagnose import diagnose
 
-    s = work.settings
-    return diagnose(_run_of(work), rollouts=s.rollouts)
+    return lambda work: diagnose(_run_of(work), rollouts=work.settings.rollouts)
 
 
-def _stability(work: _Work) -> Plan:
+def _stability() -> Callable[[_Work], Plan]:
     from bayes_grpo.planning.plan import plan
 
-    return plan(_fit_of(work))
+    return lambda work: plan(_fit_of(work))
 
 
-_MAKERS: Mapping[str, Callable[[_Work], Any]] = {
-    "fit": _fit,
-    "regimes": _regimes,
-    "check": _check,
-    "forecast": _forecast,
-    "diagnosis": _diagnosis,
-    "stability": _stability,
+class _PartOf(NamedTuple):
+    """How a part is called while it runs, and what imports all that it needs and gives its maker."""
+
+    words: str
+    prepare: Callable[[], Callable[[_Work], Any]]
+
+
+_PARTS: Mapping[str, _PartOf] = {
+    "fit": _PartOf("the curve's parameters", _fit),
+    "regimes": _PartOf("the comparison of regimes", _regimes),
+    "check": _PartOf("residuals", _check),
+    "forecast": _PartOf("the forecast", _forecast),
+    "diagnosis": _PartOf("the diagnosis", _diagnosis),
+    "stability": _PartOf("stability", _stability),
 }
+PARTS = tuple(_PARTS)
+"""Parts of an analysis."""

@@ -107,7 +107,8 @@ def test_one_part_that_fails_costs_no_other(monkeypatch: pytest.MonkeyPatch):
     def broken(*_: Any, **__: Any) -> None:
         raise ZeroDivisionError("a part that failed")
 
-    monkeypatch.setitem(vars(analyze)["_MAKERS"], "diagnosis", broken)
+    parts = vars(analyze)["_PARTS"]
+    monkeypatch.setitem(parts, "diagnosis", parts["diagnosis"]._replace(prepare=lambda: broken))
     monkeypatch.setattr(page, "plot_signal", broken)
     monkeypatch.setattr(page, "_stability", broken)
     made = report_run(run_of("hacking"), settings=quick(**SHARED), without=("regimes", "check", "forecast"))
