@@ -295,7 +295,7 @@ def report_run(
     """
     unknown = [name for name in without if name not in PARTS]
     if unknown:
-        raise SettingError(f"--without: expected some of {', '.join(PARTS)}, found {unknown[0]!r}")
+        raise SettingError(f"expected some of {', '.join(PARTS)}, found {unknown[0]!r}", parameter="without")
     begin = time.perf_counter()
     settings = settings or AnalysisSettings()
     progress = or_silent(progress)

@@ -110,10 +110,12 @@ def _check(
     """Refuses now what would fail for every log."""
     unknown = [task for task in do if task not in BATCH_TASKS]
     if unknown or not do:
-        raise SettingError(f"do: expected some of {', '.join(BATCH_TASKS)}, found {unknown[0] if unknown else ''!r}")
+        raise SettingError(
+            f"expected some of {', '.join(BATCH_TASKS)}, found {unknown[0] if unknown else ''!r}", parameter="do"
+        )
     get_regime(settings.regime)
     if settings.signal not in ("auto", "reward", "eval"):
-        raise SettingError(f"signal: expected auto, reward or eval, found {settings.signal!r}")
+        raise SettingError(f"expected auto, reward or eval, found {settings.signal!r}", parameter="signal")
     check_settings(settings.sampler or SamplerSettings(), settings.seed)
     check_jobs(jobs)
     checked(read.get("settings") or {}, "settings")

@@ -1,10 +1,10 @@
 """The command line: parse, call one public function, print.
 
-Exit codes: 0 success; 2 wrong usage; 3 bad input, setting or place to write; 4 the sampler did not converge (the
-result is printed and written all the same, and says so); 5 a failure is as probable as ``diagnose --fail-on`` asks, or
-was found by ``watch --until-alarm`` (the result is printed all the same); 130 interrupted, 143 terminated
-(`bayes_grpo.cli.signals`). ``--json`` writes to standard output and nothing else does; progress and errors go to
-standard error.
+Exit codes: 0 success; 2 wrong usage, such as a wrong value of a flag; 3 bad input or place to write; 4 the sampler did
+not converge (the result is printed and written all the same, and says so); 5 a failure is as probable as ``diagnose
+--fail-on`` asks, or was found by ``watch --until-alarm`` (the result is printed all the same); 130 interrupted, 143
+terminated (`bayes_grpo.cli.signals`). ``--json`` writes to standard output and nothing else does; progress and errors go
+to standard error.
 """
 
 from __future__ import annotations
@@ -22,14 +22,16 @@ import typer
 
 import bayes_grpo.cli as commands
 from bayes_grpo.cli.command import Command, CommandGroup
-from bayes_grpo.cli.options import EXIT_INPUT
+from bayes_grpo.cli.options import EXIT_INPUT, EXIT_USAGE
 from bayes_grpo.cli.signals import ended_by_signals
-from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
+from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning, PriorError
 from bayes_grpo.common.imports import modules_in
 from bayes_grpo.common.text import plain
 
 HELP_FLAGS = {"help_option_names": ["-h", "--help"]}
 _SEVERAL = ("--a", "--b")
+FLAGS = {"settings": "--set", "columns": "--column", "scenario": "scenario"}
+"""Parameter of a public function → its flag, where that has another name."""
 
 
 def each_by_itself(words: Sequence[str]) -> list[str]:
@@ -114,7 +116,9 @@ def main() -> None:
                 if gone:
                     raise BrokenPipeError
         except BayesGrpoError as error:
-            _fail(plain(error, 2000), EXIT_INPUT)
+            flag = FLAGS.get(error.parameter, f"--{error.parameter.replace('_', '-')}")
+            text = f"{flag}: {error.message}" if error.parameter else error.message
+            _fail(plain(text, 2000), EXIT_USAGE if error.parameter or isinstance(error, PriorError) else EXIT_INPUT)
         except BrokenPipeError:  # the reader closed the pipe
             _let_go_of_output()
             raise SystemExit(0) from None

@@ -55,7 +55,9 @@ def regimes(value: str) -> None:
     """
     for name in (x.strip() for x in value.split(",")):
         if name and name not in regime_names():
-            raise SettingError(f"regime: expected one of {', '.join(regime_names())}, found {plain(name, 60)!r}")
+            raise SettingError(
+                f"expected one of {', '.join(regime_names())}, found {plain(name, 60)!r}", parameter="regime"
+            )
 
 
 def signal(value: str) -> None:
@@ -65,7 +67,7 @@ def signal(value: str) -> None:
         FitError: It is another.
     """
     if value not in SIGNAL_CHOICES:
-        raise FitError(f"signal: expected auto, reward or eval, found {plain(value, 60)!r}")
+        raise FitError(f"expected auto, reward or eval, found {plain(value, 60)!r}", parameter="signal")
 
 
 def there(logs: Iterable[str | Path]) -> None:
@@ -91,8 +93,9 @@ def horizon(horizon: float | None, run: Run) -> None:
     ends = [float(x[-1]) for x in (run.step, run.eval_step) if len(x)]
     if horizon is not None and ends and not horizon > min(ends):  # which of the two signals counts is known later
         raise SettingError(
-            f"horizon: expected a step after the last logged one ({min(ends):g}), found {horizon:g}; "
-            "the horizon lies in the past"
+            f"expected a step after the last logged one ({min(ends):g}), found {horizon:g}; "
+            "the horizon lies in the past",
+            parameter="horizon",
         )
 
 

@@ -74,7 +74,8 @@ def _limits(texts: list[str] | None) -> dict[str, float]:
             limit = -1.0
         if not colon or name not in (*MODES, ANY) or not 0.0 < limit <= 1.0:
             raise SettingError(
-                f"--fail-on: expected MODE:P with MODE one of {', '.join(MODES)} or any and P in (0, 1], found {text!r}"
+                f"expected MODE:P with MODE one of {', '.join(MODES)} or any and P in (0, 1], found {text!r}",
+                parameter="fail_on",
             )
         out[name] = min(limit, out.get(name, 1.0))
     return out

@@ -79,13 +79,14 @@ def forecast(
                  "plot": output.plot, "threshold": threshold, "reach": reach, "reference_runs": reference_runs,
                  "draws": None if draws == _PATHS else draws} | asdict(stopping)  # fmt: skip
         if unused := [name for name, value in other.items() if value]:
-            flag = unused[0].replace("_", "-")
-            raise SettingError(f"--{flag}: a backtest does not take it; leave it or --backtest out")
+            raise SettingError("a backtest does not take it; leave it or --backtest out", parameter=unused[0])
         laws = {"regimes": names_in(regimes)} if regimes else {}
         output.show(_backtest(log, reading, up_to_step, {"signal": signal, "seed": seed, **laws}))
         return
     if part is not None and reference_runs not in (None, ["none"]):
-        raise SettingError("--part: reference runs are compared by the total; leave it or --reference-runs out")
+        raise SettingError(
+            "reference runs are compared by the total; leave it or --reference-runs out", parameter="part"
+        )
     costs = stopping.costs()
     # As a setting too: where a trainer's default decays, past and future follow it.
     run = reading.read(log, up_to_step, {} if total_steps is None else {"total_steps": total_steps})

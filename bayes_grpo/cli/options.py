@@ -96,7 +96,7 @@ def progress_bar() -> Iterator[Callable[..., None]]:
         yield report
 
 
-EXIT_INPUT, EXIT_NOT_CONVERGED, EXIT_FAILING, EXIT_INTERRUPTED, EXIT_ENDED = 3, 4, 5, 130, 143
+EXIT_USAGE, EXIT_INPUT, EXIT_NOT_CONVERGED, EXIT_FAILING, EXIT_INTERRUPTED, EXIT_ENDED = 2, 3, 4, 5, 130, 143
 """Exit codes; `bayes_grpo.cli.app` says when each is used. The last two are those of `bayes_grpo.cli.signals`."""
 READING = "How to read the log"
 STOPPING = "When to stop, and what it is worth"

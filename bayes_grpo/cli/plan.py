@@ -51,7 +51,7 @@ def plan(
 ) -> None:
     """Settings of the next run: stability thresholds, what happened to others, and noise at equal cost."""
     if stiffness is not None and probe is not None:
-        raise SettingError("plan: expected one of --stiffness and --probe, found both")
+        raise SettingError("expected one of --stiffness and --probe, found both", parameter="probe")
     given: dict[str, Any] = {"learning_rate": learning_rate, "momentum": momentum, "convention": convention}
     given |= {"refresh_interval": refresh, "group_size": group_size, "prompts_per_step": prompts_per_step}
     then: dict[str, Any] = {}

@@ -5,7 +5,19 @@ Every message says what was expected, what was found, where, and what to do abou
 
 
 class BayesGrpoError(Exception):
-    """Base class of every error that a user can mend."""
+    """Base class of every error that a user can mend.
+
+    Attributes:
+        parameter: The parameter of a public function whose value is wrong, which begins the text; "" where the input
+            is at fault.
+        message: The text without it.
+    """
+
+    def __init__(self, message: object = "", *, parameter: str = "") -> None:
+        """An error, of a parameter where one is named."""
+        super().__init__(f"{parameter}: {message}" if parameter else str(message))
+        self.parameter = parameter
+        self.message = str(message)
 
 
 class LogReadError(BayesGrpoError):

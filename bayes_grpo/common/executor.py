@@ -75,7 +75,7 @@ def outcomes(
 def check_jobs(jobs: int) -> None:
     """Raises `SettingError` unless it is a number of processes."""
     if not (isinstance(jobs, int) and not isinstance(jobs, bool) and jobs >= 1):
-        raise SettingError(f"jobs: expected a whole number of processes of at least 1, found {jobs!r}")
+        raise SettingError(f"expected a whole number of processes of at least 1, found {jobs!r}", parameter="jobs")
 
 
 def _here(task: ParallelTask, arguments: Sequence[Any]) -> Generator[TaskOutcome]:

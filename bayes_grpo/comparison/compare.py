@@ -146,7 +146,9 @@ def _chosen(regimes: Sequence[str | Regime] | None, table: Series) -> tuple[list
     if regimes is not None:
         regimes = [get_regime(x) for x in regimes]
         if not regimes or len({x.name for x in regimes}) < len(regimes):
-            raise SettingError(f"regimes: expected one or more different regimes, found {[x.name for x in regimes]}")
+            raise SettingError(
+                f"expected one or more different regimes, found {[x.name for x in regimes]}", parameter="regimes"
+            )
     else:
         regimes = [x for x in REGIMES.values() if not x.on_request]
         if not table.optimizer.given:

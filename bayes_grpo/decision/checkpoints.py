@@ -63,7 +63,7 @@ class Checkpoints(NamedTuple):
             SettingError: Steps between checkpoints that are not above 0.
         """
         if not self.every > 0.0:
-            raise SettingError(f"checkpoints: expected a number of steps above 0, found {self.every:g}")
+            raise SettingError(f"expected a number of steps above 0, found {self.every:g}", parameter="checkpoints")
         kept = np.unique(np.asarray(self.kept, float))
         scored = np.asarray(self.scored, float)
         there = np.isfinite(self.score) & (scored <= now)

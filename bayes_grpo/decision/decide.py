@@ -132,13 +132,13 @@ class StoppingCosts:
     kept: Checkpoints | None = None
 
     def __post_init__(self) -> None:
-        check_amount("--cost-per-step", self.cost_per_step)
-        check_amount("--value-per-reward", self.value_per_reward, above=True)
-        check_amount("--checkpoints", self.checkpoints, above=True)
+        check_amount("cost_per_step", self.cost_per_step)
+        check_amount("value_per_reward", self.value_per_reward, above=True)
+        check_amount("checkpoints", self.checkpoints, above=True)
         if self.cost_per_step is not None and self.value_per_reward is None:
             raise SettingError(
-                "decision: found --cost-per-step without --value-per-reward; give the value of one unit of reward in "
-                "the unit of the cost"
+                "found a cost without a value; give the value of one unit of reward in the unit of the cost",
+                parameter="value_per_reward",
             )
 
     def answer(self, forecast: Forecast) -> Decision | None:
@@ -161,7 +161,7 @@ def check_amount(name: str, value: float | None, above: bool = False) -> None:
     """Raises `SettingError` unless a number that was given is finite and at least 0, or above 0."""
     if value is not None and not (math.isfinite(value) and (value > 0 or (value == 0 and not above))):
         wanted = "a finite number above 0" if above else "a finite number of at least 0"
-        raise SettingError(f"{name}: expected {wanted}, found {value!r}")
+        raise SettingError(f"expected {wanted}, found {value!r}", parameter=name)
 
 
 def with_checkpoints(costs: StoppingCosts, run: Run) -> StoppingCosts:

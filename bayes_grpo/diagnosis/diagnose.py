@@ -54,7 +54,7 @@ def diagnose(run: RunLike, *, up_to_step: float | None = None, rollouts: Rollout
     shown = of_groups(run if up_to_step is None else run.until(up_to_step))
     if not len(shown.step) and not len(shown.eval_step):
         expected = f"expected rows up to step {up_to_step:g}, found none in {run.name}"
-        raise FitError(f"up_to_step (--up-to-step): {expected}; choose a later step")
+        raise FitError(f"{expected}; choose a later step", parameter="up_to_step")
     steps = np.concatenate([shown.step, shown.eval_step])
     about = AboutLog(
         name=shown.name,

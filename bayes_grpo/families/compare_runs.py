@@ -156,7 +156,7 @@ def compare_runs(
     first = max(r.table.step[0] for r in readings)
     last = min(r.last for r in readings)
     if step is not None and not (math.isfinite(step) and first <= step <= last):
-        raise SettingError(f"step: expected one that all runs have, {first:g} to {last:g}, found {step:g}")
+        raise SettingError(f"expected one that all runs have, {first:g} to {last:g}, found {step:g}", parameter="step")
     at = last if step is None else float(step)
     where = [("step", f"at step {at:g}", [r.at(at) for r in readings])]
     cautions = []

@@ -262,7 +262,9 @@ def members_of(
         FitError: Fewer than three runs, or different signals, rewards or units.
     """
     if not vary or len(set(vary)) < len(vary):
-        raise SettingError(f"vary: expected names of settings, each once, found {', '.join(vary) or 'none'}")
+        raise SettingError(
+            f"expected names of settings, each once, found {', '.join(vary) or 'none'}", parameter="vary"
+        )
     assumed = {name: x.assumed for name, x in named_settings(runs, vary).items()}
     members: list[SweepMember] = []
     left_out: list[LeftOutRun] = []

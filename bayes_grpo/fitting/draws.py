@@ -244,13 +244,13 @@ def check_settings(settings: SamplerSettings, seed: int) -> None:
     for name, low in (("num_chains", 2), ("num_warmup", 50), ("num_samples", 100)):
         value = getattr(settings, name)
         if not (isinstance(value, int) and value >= low):
-            raise SettingError(f"sampler setting {name}: expected an integer of at least {low}, found {value!r}")
+            raise SettingError(f"expected an integer of at least {low}, found {value!r}", parameter=name)
     for name in ("target_accept", "retry_target_accept"):
         value = getattr(settings, name)
         if not 0.5 <= value < 1.0:
-            raise SettingError(f"sampler setting {name}: expected a number in [0.5, 1), found {value!r}")
+            raise SettingError(f"expected a number in [0.5, 1), found {value!r}", parameter=name)
     if seed < 0:
-        raise SettingError(f"seed: expected an integer of at least 0, found {seed!r}")
+        raise SettingError(f"expected an integer of at least 0, found {seed!r}", parameter="seed")
 
 
 def fast_posterior(

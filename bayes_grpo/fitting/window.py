@@ -87,7 +87,7 @@ def rows_to_fit(run: Run, rows: FitRows = "since_break", signal: str = "auto") -
         SettingError: Unknown rows.
     """
     if rows not in ("since_break", "all"):
-        raise SettingError(f'rows: expected "since_break" or "all", found {rows!r}')
+        raise SettingError(f'expected "since_break" or "all", found {rows!r}', parameter="rows")
     window = FitWindow() if rows == "all" else fit_window(run, signal)
     if window.start_step is None:
         return run, window

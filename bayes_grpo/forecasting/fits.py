@@ -161,7 +161,7 @@ def fit_ensemble(
     """
     regimes = [get_regime(x) for x in regimes]
     if not regimes:
-        raise SettingError("regimes: expected at least one to forecast with, found none")
+        raise SettingError("expected at least one to forecast with, found none", parameter="regimes")
     progress = or_silent(progress)
     found: dict[str, Draws] = {}
     notes, lost = [], []

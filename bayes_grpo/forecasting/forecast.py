@@ -218,7 +218,7 @@ def forecast(
         (60.0, 30)
     """
     if not (isinstance(draws, int) and draws >= 100):
-        raise SettingError(f"draws: expected an integer of at least 100, found {draws!r}")
+        raise SettingError(f"expected an integer of at least 100, found {draws!r}", parameter="draws")
     run = as_run(source)
     inputs = inputs_of_run(run, signal, schedule, total_steps, rows)
     # A horizon in the past is refused before anything is fitted.

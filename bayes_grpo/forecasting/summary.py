@@ -83,7 +83,9 @@ def reach_of(forecast: Forecast, reward: float, level: float = LEVEL) -> Reach:
     f = forecast
     if not math.isfinite(reward) or not f.low <= reward <= f.high:
         span = f"between {f.low:g} and {f.high:g}" if math.isfinite(f.low) or math.isfinite(f.high) else "a number"
-        raise SettingError(f"reach: expected a reward {span}, found {reward:g}; correct it, or --set its range")
+        raise SettingError(
+            f"expected a reward {span}, found {reward:g}; correct it, or --set its range", parameter="reach"
+        )
     path = np.concatenate([f.latent_now[:, None], f.latent], axis=1)
     step = np.concatenate([[f.now], f.step])
     rising = bool(np.median(f.latent_now) < reward)

@@ -275,7 +275,9 @@ def chosen_run[T](runs: Sequence[T], wanted: str | None) -> T:
         begin = [i for i in fitting if names[i].id.startswith(wanted) or names[i].name.startswith(wanted)]
         fitting, called = same_id or same_name or begin, f" called {clean(wanted)!r}"
     if not fitting:
-        raise LogReadError(f"expected a run among {listed(texts)}, found {clean(wanted)!r}; correct --run")
+        raise LogReadError(
+            f"expected a run among {listed(texts)}, found {clean(wanted)!r}; correct it", parameter="run"
+        )
     if len(fitting) > 1:
         found = f"{len(fitting)}{called}: {listed([texts[i] for i in fitting])}"
         how = "and more of its name or id" if called else "NAME"
@@ -315,7 +317,8 @@ def pick_reader(source: Source, name: str | None = None) -> Reader:
     known = all_readers()
     if name is not None:
         if name not in known:
-            raise LogReadError(f"expected a format among {', '.join(known)}, found {clean(name)!r}; correct --format")
+            text = f"expected a format among {', '.join(known)}, found {clean(name)!r}; correct it"
+            raise LogReadError(text, parameter="format")
         return known[name]
     evidence = _evidence(source, known.values())
     if all(x <= NO_REWARDS for x in evidence.values()) and len(source.text) > HEAD:

@@ -83,8 +83,9 @@ class KeyIndex:
             return self.raw[normal(key)]
         state = "has no number in it" if key in self.table else "is not in the log"
         raise LogReadError(
-            f"expected --column {name}=KEY to name a column of numbers, found that {clean(key)!r} {state}; "
-            f"the numeric keys are {listed(self.keys)}; pass one of these"
+            f"expected a key with numbers for {name}, found that {clean(key)!r} {state}; the numeric keys are "
+            f"{listed(self.keys)}; pass one of these",
+            parameter="columns",
         )
 
     def _matches(self, pattern: str) -> list[str]:

@@ -94,8 +94,8 @@ def checked(values: Mapping[str, Any], where: str) -> dict[str, Any]:
     result = {}
     for name, value in values.items():
         if name not in CHECKS:
-            raise SettingError(
-                f"{where}: expected a setting among {', '.join(CHECKS)}, found {clean(name)!r}; correct its name"
+            raise _refused(
+                where, f"expected a setting among {', '.join(CHECKS)}, found {clean(name)!r}; correct its name"
             )
         if value is None:
             continue
@@ -103,13 +103,19 @@ def checked(values: Mapping[str, Any], where: str) -> dict[str, Any]:
         try:
             result[name] = check(value)
         except (ValueError, OverflowError):
-            raise SettingError(
-                f"{where}: expected {name} to be {expected}, found {_quoted(value)}; correct it or leave it out"
-            ) from None
+            text = f"expected {name} to be {expected}, found {_quoted(value)}; correct it or leave it out"
+            raise _refused(where, text) from None
     low, high = result.get("reward_low"), result.get("reward_high")
     if low is not None and high is not None and low >= high:
-        raise SettingError(f"{where}: expected reward_low below reward_high, found {low:g} and {high:g}; correct them")
+        raise _refused(where, f"expected reward_low below reward_high, found {low:g} and {high:g}; correct them")
     return result
+
+
+def _refused(where: str, text: str) -> SettingError:
+    """The error of a parameter's value, or of a file's."""
+    if where in ("settings", "columns"):
+        return SettingError(text, parameter=where)
+    return SettingError(f"{where}: {text}")
 
 
 def read_sidecar(log: Path) -> tuple[dict[str, Setting], dict[str, str]]:
@@ -152,14 +158,13 @@ def sidecar_reference_runs(log: str | Path) -> list[str]:
 def checked_columns(columns: Any, where: str) -> dict[str, str]:
     """Columns that a user named, by canonical name."""
     if not isinstance(columns, Mapping):
-        raise SettingError(f"{where}: expected name = key lines, found {type(columns).__name__}; correct it")
+        raise _refused(where, f"expected name = key lines, found {type(columns).__name__}; correct it")
     for name, key in columns.items():
         if name not in CANONICAL_COLUMNS:
-            raise SettingError(
-                f"{where}: expected a column among {', '.join(CANONICAL_COLUMNS)}, found {clean(name)!r}; correct it"
-            )
+            known = ", ".join(CANONICAL_COLUMNS)
+            raise _refused(where, f"expected a column among {known}, found {clean(name)!r}; correct it")
         if not isinstance(key, str) or not key:
-            raise SettingError(f"{where}: expected a key of the log for {name}, found {_quoted(key)}; correct it")
+            raise _refused(where, f"expected a key of the log for {name}, found {_quoted(key)}; correct it")
     return dict(columns)
 
 

@@ -229,7 +229,7 @@ def read_log(
             parts = as_one_run([(x.where, x.parsed) for x in read], choices)
         assembled = assemble(parts, choices, user, from_sidecar, read[0].training)
     except LogReadError as error:
-        raise LogReadError(f"{where}: {error}") from None
+        raise LogReadError(f"{where}: {error.message}", parameter=error.parameter) from None
     digest = hashlib.sha256()
     for part in (part for x in read for part in x.content):
         digest.update(part)
@@ -318,7 +318,7 @@ def _readable(
             break
     if not read:
         file, error = failed[0]
-        raise LogReadError(f"{clean(file, 200)}: {error}")
+        raise LogReadError(f"{clean(file, 200)}: {error.message}", parameter=error.parameter)
     return read, [file for file, _ in failed]
 
 

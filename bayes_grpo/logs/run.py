@@ -256,7 +256,7 @@ class Run(Shown):
             known = listed(list(parts), 12) if parts else "a log that has none"
             whose = clean(self.name, 80)
             expected = f"expected a reward function or environment of {whose}"
-            raise SettingError(f"part: {expected}, found {shown!r} and {known}")
+            raise SettingError(f"{expected}, found {shown!r} and {known}", parameter="part")
         values = parts[name]
         steps = self.step[np.isfinite(values)]
         if len(steps) < 3:

@@ -83,9 +83,9 @@ def row_noises(present: GroupSettings, planned: GroupSettings, correlation: floa
     group = float(present.group_size or 0.0)
     prompts = float(present.prompts_per_step or 0.0)
     wanted = (float(planned.group_size or group), float(planned.prompts_per_step or prompts))
-    for name, value in (("group size", min(group, wanted[0])), ("prompts per step", min(prompts, wanted[1]))):
+    for name, value in (("group_size", min(group, wanted[0])), ("prompts_per_step", min(prompts, wanted[1]))):
         if not (value >= 1.0 and math.isfinite(value)):
-            raise SettingError(f"{name}: expected a number of at least 1, found {value:g}")
+            raise SettingError(f"expected a number of at least 1, found {value:g}", parameter=name)
     equal = [(factor * group, prompts / factor) for factor in FACTORS]
     chosen = [x for x in equal if min(x) >= 1.0 and x[0].is_integer() and x[1].is_integer()]
     chosen = list(dict.fromkeys([(group, prompts), *chosen, wanted]))

@@ -81,10 +81,10 @@ def gains_of(settings: PlannedSettings, stiffness: ArrayLike) -> np.ndarray:
     """
     values = np.atleast_1d(np.asarray(stiffness, dtype=np.float64)).ravel()
     if values.size == 0 or not (np.isfinite(values) & (values > 0)).all():
-        raise SettingError(f"stiffness: expected positive numbers, found {stiffness!r}")
+        raise SettingError(f"expected positive numbers, found {stiffness!r}", parameter="stiffness")
     rate = 1.0 if math.isnan(settings.learning_rate) else settings.learning_rate
     if not (rate > 0 and math.isfinite(rate)):
-        raise SettingError(f"learning rate: expected a positive number, found {rate!r}")
+        raise SettingError(f"expected a positive number, found {rate!r}", parameter="learning_rate")
     return effective_learning_rate(rate, settings.momentum, settings.convention) * values
 
 

@@ -94,7 +94,7 @@ def limits_of(
             was too small to feel anything stiff.
     """
     if not (learning_rate > 0 and math.isfinite(learning_rate)):
-        raise SettingError(f"learning rate: expected a positive number, found {learning_rate!r}")
+        raise SettingError(f"expected a positive number, found {learning_rate!r}", parameter="learning_rate")
     kind: MomentumConvention = convention or ("ema" if probe.optimizer == "adam" else "heavy_ball")
     if probe.optimizer == "adam" and kind == "heavy_ball":
         raise SettingError("convention: this stiffness was measured in Adam's metric; expected ema, found heavy_ball")

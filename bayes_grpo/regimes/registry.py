@@ -77,5 +77,5 @@ def get_regime(name: str | Regime) -> Regime:
     if isinstance(name, Regime):
         return name
     if name not in REGIMES:
-        raise SettingError(f"regime: expected one of {', '.join(REGIMES)}, found {name!r}")
+        raise SettingError(f"expected one of {', '.join(REGIMES)}, found {name!r}", parameter="regime")
     return REGIMES[name]

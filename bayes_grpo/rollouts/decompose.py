@@ -156,7 +156,8 @@ def _gate(source: Rollouts, wanted: str | None) -> np.ndarray | None:
     """1 where an answer is formatted, by the part wanted, or the one whose name says so and that moves most."""
     if wanted is not None and wanted not in source.parts:
         raise SettingError(
-            f"formatted: expected a part ({listed(source.parts)}), found {plain(wanted, 40)!r}; correct it"
+            f"expected a part ({listed(source.parts)}), found {plain(wanted, 40)!r}; correct it",
+            parameter="formatted",
         )
     names = [wanted] if wanted is not None else [name for name in source.parts if is_form(name)]
     found: dict[str, np.ndarray] = {}
@@ -167,7 +168,8 @@ def _gate(source: Rollouts, wanted: str | None) -> np.ndarray | None:
             found[name] = (values == levels[1]).astype(float)
         elif wanted is not None:
             raise SettingError(
-                f"formatted: expected a part that is yes or no, found {len(levels)} values of {plain(wanted, 40)!r}"
+                f"expected a part that is yes or no, found {len(levels)} values of {plain(wanted, 40)!r}",
+                parameter="formatted",
             )
     if not found:
         return None

@@ -87,7 +87,8 @@ def compare_by_prompt(
     first = max(a.first_step, b.first_step)
     if not first <= last <= min(a.last_step, b.last_step):
         raise SettingError(
-            f"at: expected a step that both runs have, found {last:g}; they share none, or choose another"
+            f"expected a step that both runs have, found {last:g}; they share none, or choose another",
+            parameter="at",
         )
     every = [cells_of(x) for x in (a.until(last), b.until(last), *others)]
     if not np.isin(every[0].prompt, every[1].prompt).any():

@@ -58,19 +58,22 @@ def _named(rollouts: Rollouts, text: str) -> Right:
     name, least, number = (x.strip() for x in text.partition(">="))
     known = {"reward": rollouts.reward} | dict(rollouts.parts)
     if name not in known:
-        raise SettingError(f"--right: expected one of {listed(list(known), 20)}, found {clean(name)!r}; correct it")
+        raise SettingError(
+            f"expected one of {listed(list(known), 20)}, found {clean(name)!r}; correct it", parameter="right"
+        )
     values = np.asarray(known[name], float)
     if not least:
         if not _binary(values):
             raise SettingError(
-                f"--right: expected values of 0 and 1, found others in {clean(name)!r}; add a threshold, such as "
-                f"{clean(name)}>=0.5"
+                f"expected values of 0 and 1, found others in {clean(name)!r}; add a threshold, such as "
+                f"{clean(name)}>=0.5",
+                parameter="right",
             )
         return Right(values, clean(name))
     try:
         threshold = float(number)
     except ValueError:
-        raise SettingError(f"--right: expected NAME>=NUMBER, found {clean(text)!r}; correct it") from None
+        raise SettingError(f"expected NAME>=NUMBER, found {clean(text)!r}; correct it", parameter="right") from None
     return Right(np.where(np.isfinite(values), values >= threshold, np.nan), clean(text))
 
 

@@ -101,11 +101,12 @@ def _check(format: str | None, split: str, columns: Mapping[str, str] | None) ->
     known = (
         ("format", format or _LAST, FORMATS),
         ("split", split, ("train", "eval")),
-        *(("column", name, COLUMN_KINDS) for name in columns or {}),
+        *(("columns", name, COLUMN_KINDS) for name in columns or {}),
     )
     for what, given, allowed in known:
         if given not in allowed:
-            raise SettingError(f"{what}: expected one of {', '.join(allowed)}, found {clean(given)!r}; correct it")
+            text = f"expected one of {', '.join(allowed)}, found {clean(given)!r}; correct it"
+            raise SettingError(text, parameter=what)
 
 
 def _recognised(place: Place, format: str | None) -> tuple[str, Sequence[RolloutFile]]:

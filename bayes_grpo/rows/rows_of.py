@@ -32,7 +32,7 @@ def choose_signal(run: Run, signal: str = "auto") -> tuple[str, str]:
         FitError: The log has no such signal.
     """
     if signal not in ("auto", "reward", "eval"):
-        raise FitError(f"signal: expected auto, reward or eval, found {signal!r}")
+        raise FitError(f"expected auto, reward or eval, found {signal!r}", parameter="signal")
     if signal == "eval" and not run.has_eval:
         raise FitError(f"{run.source}: no evaluation reward in this log; fit its train reward: --signal reward")
     if signal == "reward" and not run.has_reward:

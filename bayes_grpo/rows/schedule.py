@@ -88,13 +88,14 @@ def schedule_of(
     given = setting.provenance is not Provenance.ASSUMED
     stays = RemainingRate("constant", float(now), float(rate_now))
     if schedule is not None and schedule not in SHAPES:
-        raise SettingError(f"schedule: expected one of {', '.join(SHAPES)}, found {schedule!r}")
+        raise SettingError(f"expected one of {', '.join(SHAPES)}, found {schedule!r}", parameter="schedule")
     if total_steps is not None and not (math.isfinite(total_steps) and total_steps > 0):
-        raise SettingError(f"total_steps: expected a number of steps above 0, found {total_steps!r}")
+        raise SettingError(f"expected a number of steps above 0, found {total_steps!r}", parameter="total_steps")
     if total_steps is not None and total_steps < now:
         raise SettingError(
-            f"total_steps: the log already reaches step {now:g}, found a schedule of {total_steps:g} steps; "
-            "give the planned length of the whole run"
+            f"the log already reaches step {now:g}, found a schedule of {total_steps:g} steps; give the planned length "
+            "of the whole run",
+            parameter="total_steps",
         )
     total = total_steps
     if total is None and plan is not None and float(plan) >= now:
@@ -227,8 +228,8 @@ def future_grid(table: Series, horizon: float, ahead: RemainingRate) -> FutureGr
     now = float(table.step[-1])
     if not (math.isfinite(horizon) and horizon > now):
         raise SettingError(
-            f"horizon: expected a step after the last logged one ({now:g}), found {horizon:g}; "
-            "the horizon lies in the past"
+            f"expected a step after the last logged one ({now:g}), found {horizon:g}; the horizon lies in the past",
+            parameter="horizon",
         )
     logged = max(1, round((horizon - now) / float(np.median(np.diff(table.step)))))
     step = now + (horizon - now) * np.arange(1, min(_GRID, logged) + 1) / min(_GRID, logged)

@@ -89,11 +89,11 @@ def simulate_scenario(name: str, n: int, seed: int) -> list[SimulatedRun]:
         SettingError: Unknown scenario, or a count or seed that is out of range.
     """
     if name not in SCENARIOS:
-        raise SettingError(f"scenario: expected one of {', '.join(SCENARIOS)}, found {name!r}")
+        raise SettingError(f"expected one of {', '.join(SCENARIOS)}, found {name!r}", parameter="scenario")
     if n < 1 or n != int(n):
         raise SettingError(f"number of runs: expected a whole number of at least 1, found {n!r}")
     if seed < 0 or seed != int(seed):
-        raise SettingError(f"seed: expected a whole number of at least 0, found {seed!r}")
+        raise SettingError(f"expected a whole number of at least 0, found {seed!r}", parameter="seed")
     draws, seeds = [], []
     for index in range(n):
         rng = np.random.default_rng([int(seed), zlib.crc32(name.encode()), index])

@@ -95,7 +95,9 @@ def checked_url(url: str) -> str:
     except ValueError:
         parts, host = urlsplit(""), None
     if parts.scheme not in ("http", "https") or not host:
-        raise SettingError("webhook: expected an address that begins with http:// or https:// and names a host")
+        raise SettingError(
+            "expected an address that begins with http:// or https:// and names a host", parameter="webhook"
+        )
     return url
 
 
@@ -159,7 +161,7 @@ def tracker_alert(name: str) -> Callable[[Alarm], str]:
         MissingExtraError: Its client is not installed.
     """
     if name not in TRACKERS:
-        raise SettingError(f"alert: expected {' or '.join(TRACKERS)}, found {plain(name, 40)!r}")
+        raise SettingError(f"expected {' or '.join(TRACKERS)}, found {plain(name, 40)!r}", parameter="alert")
     try:
         client = import_module(name)
     except ImportError:

@@ -59,11 +59,13 @@ class Watching:
 
     def __post_init__(self) -> None:
         if self.horizon is not None and not math.isfinite(self.horizon):
-            raise SettingError(f"horizon: expected a finite optimizer step, found {self.horizon!r}")
+            raise SettingError(f"expected a finite optimizer step, found {self.horizon!r}", parameter="horizon")
         if not 0.0 < self.alarm < 1.0:
-            raise SettingError(f"alarm: expected a probability strictly between 0 and 1, found {self.alarm!r}")
+            raise SettingError(
+                f"expected a probability strictly between 0 and 1, found {self.alarm!r}", parameter="alarm"
+            )
         if self.signal not in ("auto", "reward", "eval"):
-            raise SettingError(f"signal: expected auto, reward or eval, found {self.signal!r}")
+            raise SettingError(f"expected auto, reward or eval, found {self.signal!r}", parameter="signal")
         named = () if isinstance(self.reference_runs, NearbyRuns) else self.reference_runs
         if not (isinstance(named, tuple) and all(isinstance(x, str) for x in named)):
             raise SettingError(

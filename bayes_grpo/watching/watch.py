@@ -146,9 +146,9 @@ class Patience:
     until_alarm: bool = False
 
     def __post_init__(self) -> None:
-        for name, seconds in (("interval", self.interval), ("idle timeout", self.idle)):
+        for name, seconds in (("interval", self.interval), ("idle", self.idle)):
             if seconds is not None and not 0.0 < seconds < 1e9:
-                raise SettingError(f"{name}: expected seconds above 0, found {seconds!r}")
+                raise SettingError(f"expected seconds above 0, found {seconds!r}", parameter=name)
 
 
 def watch(
