@@ -3,8 +3,8 @@
 Exit codes: 0 success; 2 wrong usage, such as a wrong value of a flag; 3 bad input or place to write; 4 the sampler did
 not converge (the result is printed and written all the same, and says so); 5 a failure is as probable as ``diagnose
 --fail-on`` asks, or was found by ``watch --until-alarm`` (the result is printed all the same); 130 interrupted, 143
-terminated (`bayes_grpo.cli.signals`). ``--json`` writes to standard output and nothing else does; progress and errors go
-to standard error.
+terminated (`bayes_grpo.cli.signals`). ``--json`` writes to standard output and nothing else does; progress and errors
+go to standard error.
 """
 
 from __future__ import annotations
@@ -30,7 +30,13 @@ from bayes_grpo.common.text import plain
 
 HELP_FLAGS = {"help_option_names": ["-h", "--help"]}
 _SEVERAL = ("--a", "--b")
-FLAGS = {"settings": "--set", "columns": "--column", "scenario": "scenario"}
+FLAGS = {
+    "settings": "--set",
+    "columns": "--column",
+    "refresh_interval": "--refresh",
+    "idle": "--idle-timeout",
+    "scenario": "scenario",
+}
 """Parameter of a public function → its flag, where that has another name."""
 
 

@@ -111,7 +111,9 @@ def checked_momentum(momentum: ArrayLike) -> np.ndarray:
     """Momentum in [0, 1) as an array; `SettingError` outside."""
     mu = np.asarray(momentum, dtype=np.float64)
     if not ((mu >= 0) & (mu < 1)).all():
-        raise SettingError(f"momentum: expected values in [0, 1), found {momentum!r}; at 1 nothing is damped")
+        raise SettingError(
+            f"expected values in [0, 1), found {momentum!r}; at 1 nothing is damped", parameter="momentum"
+        )
     return mu
 
 

@@ -134,7 +134,7 @@ def plan(
         defaults = defaults._replace(lag_exposure=probe.late_share)
     settings = defaults._replace(**{name: value for name, value in given.items() if value is not None})
     if math.isnan(settings.learning_rate) and not (now is not None and now.fit is not None):
-        raise SettingError("plan: expected the learning rate of the planned run, found none; give --learning-rate")
+        raise SettingError("expected the rate of the planned run, found none; give it", parameter="learning_rate")
     used, draws = _stiffness(now, stiffness, probe, settings)
     gains = gains_of(settings, draws)
     middle = float(np.median(draws))

@@ -153,5 +153,7 @@ def _largest_interval(gain: float, momentum: float, exposure: float) -> int:
 
 def _whole(refresh_interval: float) -> int:
     if not (refresh_interval >= 1 and math.isfinite(refresh_interval)):
-        raise SettingError(f"refresh interval: expected at least 1 optimizer step, found {refresh_interval!r}")
+        raise SettingError(
+            f"expected at least 1 optimizer step, found {refresh_interval!r}", parameter="refresh_interval"
+        )
     return math.ceil(refresh_interval)

@@ -1,16 +1,18 @@
 """The first seconds of a call: what cannot work is refused without imports."""
 
 import json
+import pickle
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from bayes_grpo import REGIMES
+from bayes_grpo import REGIMES, diagnose, read_log
 from bayes_grpo.cli import checks
 from bayes_grpo.cli.options import EXIT_INPUT
-from bayes_grpo.common.errors import LogReadError
+from bayes_grpo.common.errors import BayesGrpoError, LogReadError
+from tests.helpers.command import call
 from tests.helpers.selection import few
 
 ROWS = [{"step": s, "reward": 0.2 + 0.005 * s, "kl": 0.01} for s in range(1, 101)]
@@ -27,10 +29,10 @@ def log(tmp_path: Path) -> Path:
     ("words", "reason"),
     few(
         [
-            (["fit", "LOG", "--regime", "spline"], "regime: expected one of bernoulli"),
-            (["compare", "LOG", "--regimes", "flat,spline"], "regime: expected one of bernoulli"),
+            (["fit", "LOG", "--regime", "spline"], "--regime: expected one of bernoulli"),
+            (["compare", "LOG", "--regimes", "flat,spline"], "--regime: expected one of bernoulli"),
             (["forecast", "LOG", "--horizon", "20"], "the horizon lies in the past"),
-            (["fit", "LOG", "--signal", "loss"], "signal: expected auto, reward or eval"),
+            (["fit", "LOG", "--signal", "loss"], "--signal: expected auto, reward or eval"),
             (["diagnose", "LOG", "--colour"], "No such option"),
             (["report", "nothing-here"], "found nothing there"),
         ],
@@ -48,7 +50,7 @@ def test_what_cannot_work_is_refused_before_anything_numeric_is_imported(log: Pa
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
     assert reason in " ".join(done.stderr.split())
-    assert done.stdout.split()[-2:] == [str(2 if "option" in reason else EXIT_INPUT), "[]"], done.stdout
+    assert done.stdout.split()[-2:] == [str(EXIT_INPUT if "found nothing" in reason else 2), "[]"], done.stdout
 
 
 def test_names_of_regimes_are_those_of_the_registry():
@@ -60,3 +62,33 @@ def test_a_misspelt_log_is_guessed(log: Path):
         checks.there([log.with_name("runn.jsonl")])
     with pytest.raises(LogReadError, match="found nothing there; check the path"):
         checks.there([log.with_name("other.csv")])
+
+
+@pytest.mark.parametrize(
+    ("words", "flag", "parameter"),
+    [
+        (["diagnose", "LOG", "--set", "group_size=many"], "--set", "settings"),
+        (["diagnose", "LOG", "--column", "kl=nowhere"], "--column", "columns"),
+        (["diagnose", "LOG", "--format", "wax"], "--format", "format"),
+        (["diagnose", "LOG", "--run", "other"], "--run", "run"),
+        (["diagnose", "LOG", "--up-to-step", "0"], "--up-to-step", "up_to_step"),
+    ],
+)
+def test_a_wrong_value_has_the_name_that_its_reader_knows(log: Path, words, flag, parameter):
+    done = call(*(str(log) if word == "LOG" else word for word in words))
+    assert done.code == 2
+    assert done.err.startswith(f"bayes-grpo: {flag}: ")
+    calls = {
+        "settings": lambda: read_log(log, settings={"group_size": "many"}),
+        "columns": lambda: read_log(log, columns={"kl": "nowhere"}),
+        "format": lambda: read_log(log, format="wax"),
+        "run": lambda: read_log(log, run="other"),
+        "up_to_step": lambda: diagnose(log, up_to_step=0.0),
+    }
+    with pytest.raises(BayesGrpoError) as error:
+        calls[parameter]()
+    assert error.value.parameter == parameter
+    assert str(error.value).startswith(f"{parameter}: ")
+    assert "--" not in str(error.value)
+    again = pickle.loads(pickle.dumps(error.value))
+    assert (str(again), again.parameter, again.message) == (str(error.value), parameter, error.value.message)

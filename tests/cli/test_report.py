@@ -60,9 +60,9 @@ def test_what_cannot_be_done_is_said(tmp_path: Path, log: Path):
     assert call("report", tmp_path / "gone.json", "--out", page).code == 3
     assert call("report", log, "--out", tmp_path / "no" / "page.html").code == 3
     done = call("report", log, "--out", page, "--without", "nonsense")
-    assert done.code == 3
-    assert "expected some of fit, regimes" in done.err
-    assert call("report", log, "--out", page, "--cost-per-step", 3).code == 3
+    assert done.code == 2
+    assert "--without: expected some of fit, regimes" in done.err
+    assert call("report", log, "--out", page, "--cost-per-step", 3).code == 2
     assert not page.exists()
 
 

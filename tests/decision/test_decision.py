@@ -181,11 +181,11 @@ def test_a_forecast_without_future_is_refused():
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        ({"cost_per_step": 1.0}, "found --cost-per-step without --value-per-reward"),
-        ({"cost_per_step": -1.0, "value_per_reward": 1.0}, "--cost-per-step"),
-        ({"cost_per_step": float("inf"), "value_per_reward": 1.0}, "--cost-per-step"),
-        ({"cost_per_step": 1.0, "value_per_reward": 0.0}, "--value-per-reward"),
-        ({"checkpoints": 0.0}, "--checkpoints: expected a finite number above 0"),
+        ({"cost_per_step": 1.0}, "value_per_reward: found a cost without a value"),
+        ({"cost_per_step": -1.0, "value_per_reward": 1.0}, "cost_per_step: "),
+        ({"cost_per_step": float("inf"), "value_per_reward": 1.0}, "cost_per_step: "),
+        ({"cost_per_step": 1.0, "value_per_reward": 0.0}, "value_per_reward: "),
+        ({"checkpoints": 0.0}, "checkpoints: expected a finite number above 0"),
     ],
 )
 def test_flags_that_are_no_question(flags: dict[str, Any], said: str):

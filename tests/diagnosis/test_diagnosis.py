@@ -171,8 +171,9 @@ def test_command_says_verdict_json_and_exit_code(write_trl_log, tmp_path, rising
 )
 def test_wrong_flags_are_one_line(write_trl_log, tmp_path, rising, flags, words):
     code, _, err = call("diagnose", write_trl_log(tmp_path / "trainer_state.json", rising), *flags)
-    assert code == 3
+    assert code == 2
     assert words in err
+    assert err.startswith(f"bayes-grpo: {flags[0]}: ")
     assert len(err.strip().splitlines()) == 1
 
 

@@ -56,7 +56,11 @@ def test_every_column_can_be_named(write, name):
         ({"entropi": "x"}, SettingError, r"columns: expected a column among step, reward, heldout, .*found 'entropi'"),
         ({"entropy": 3}, SettingError, r"columns: expected a key of the log for entropy, found 3"),
         (["entropy"], SettingError, r"columns: expected name = key lines, found list"),
-        ({"entropy": "no"}, LogReadError, r"expected --column entropy=KEY .*'no' is not in the log; .*policy/ent_mean"),
+        (
+            {"entropy": "no"},
+            LogReadError,
+            r"columns: .*expected a key with numbers for entropy, .*'no' is not in the log; .*policy/ent_mean",
+        ),
     ],
 )
 def test_what_names_no_column_is_refused(write, columns, error, said):

@@ -79,7 +79,7 @@ def test_five_trainings_are_five_runs(write, closing):
     assert_read(read_log(path), "the last with rewards; --run 'training 1' takes another", reward=rewards(parts[4]))
     for i, part in enumerate(parts, 1):
         assert_read(read_log(path, run=f"training {i}"), reward=rewards(part))
-    with pytest.raises(LogReadError, match=r"expected a run among training 1, .*found 'training 6'; correct --run"):
+    with pytest.raises(LogReadError, match=r"run: .*expected a run among training 1, .*found 'training 6'; correct it"):
         read_log(path, run="training 6")
     with pytest.raises(LogReadError, match=r"expected one run, found 5 called 'tra'"):
         read_log(path, run="tra")
@@ -193,7 +193,9 @@ def test_a_run_that_the_log_does_not_hold_is_refused(write):
     path = write("a.jsonl", steps(1, 9, run_id="mine"))
     for wanted in (None, "training 1", "mine"):
         assert len(read_log(path, run=wanted).step) == 9
-    with pytest.raises(LogReadError, match=r"a\.jsonl: expected a run among training 1, found 'other'; correct --run"):
+    with pytest.raises(
+        LogReadError, match=r"run: .*a\.jsonl: expected a run among training 1, found 'other'; correct it"
+    ):
         read_log(path, run="other")
 
 

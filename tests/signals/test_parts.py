@@ -73,7 +73,7 @@ def test_a_part_is_forecast_and_drawn(tmp_path):
     log.write_text("\n".join(json.dumps(dict(zip(keys, map(float, row), strict=True))) for row in rows))
     found = json.loads(call("forecast", log, "--part", "math", "--regimes", "flat", "--json").out)
     assert found["now"]["median"] == pytest.approx(0.7, abs=0.1)
-    assert call("forecast", log, "--part", "none").code == 3
+    assert call("forecast", log, "--part", "none").code == 2
     result = diagnose(log)
     figure = plot_part(there(result.paths).environments["code"], "code", 50.0)
     assert figure.axes[0].get_title(loc="left") == "code, falls since step 50"
