@@ -126,7 +126,9 @@ def published_threshold(momentum: ArrayLike, refresh_interval: ArrayLike) -> np.
     """Largest stable gain by the published rule, (1 − μ)/K_ref (arXiv 2606.30789)."""
     interval = np.asarray(refresh_interval, dtype=np.float64)
     if not (interval >= 1).all():
-        raise SettingError(f"refresh interval: expected at least 1 optimizer step, found {refresh_interval!r}")
+        raise SettingError(
+            f"expected at least 1 optimizer step, found {refresh_interval!r}", parameter="refresh_interval"
+        )
     return (1.0 - checked_momentum(momentum)) / interval
 
 
