@@ -21,28 +21,26 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 ROWS = 40
 LONGEST = (
-    "report/test_pages.py",
     "cli/test_cli.py",
     "regimes/test_distribution.py",
     "dynamics/test_likelihood.py",
     "fitting/test_fit.py",
-    "watching/test_update.py",
-    "common/test_executor.py",
-    "checking/test_check.py",
-    "batches/test_batch.py",
-    "comparison/test_compare.py",
-    "fitting/test_arviz.py",
-    "regimes/test_trend.py",
-    "planning/test_plan.py",
     "forecasting/test_forecast.py",
+    "report/test_pages.py",
+    "watching/test_update.py",
+    "regimes/test_trend.py",
+    "comparison/test_compare.py",
+    "families/test_sweep.py",
     "logs/test_hostile.py",
-    "simulate/test_simulated_files.py",
-    "backtesting/test_backtest.py",
+    "fitting/test_untrusted.py",
+    "cli/test_planning.py",
+    "batches/test_batch.py",
+    "signals/test_parts.py",
+    "frozen/test_frozen.py",
     "logs/test_store_damage.py",
-    "simulate/test_training.py",
-    "cli/test_report.py",
+    "common/test_executor.py",
 )
-"""Files that take longest, below this folder, in this order."""
+"""Files that take longest, below this folder; one that uses programs comes after one that compiles them."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

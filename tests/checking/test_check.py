@@ -16,7 +16,7 @@ from bayes_grpo.views.plots.fitting import plot_residuals
 from benchmarks.calibration.calibration import PRIORS, SHARED, empty_run, simulate, with_reward
 from tests.helpers.command import call
 from tests.helpers.pictures import halves
-from tests.helpers.runs import make_run
+from tests.helpers.runs import make_run, rising_run
 from tests.helpers.selection import few
 
 NAMES = ("autocorrelation", "variance", "outliers", "break")
@@ -96,6 +96,13 @@ def made():
         return fit(make_run(np.arange(1.0, 81), y), "flat", seed=0)
 
 
+@pytest.fixture(scope="module")
+def rising():
+    """A fit with the settings, and of as many rows, as other tests have: one compiled program for all."""
+    return fit(rising_run(seed=4), "exponential", seed=1)
+
+
+@pytest.mark.thorough
 def test_defects_of_a_log_are_told_in_words(made):
     found = check(made)
     finding = {f.name: f for f in found.findings}
@@ -116,20 +123,20 @@ def test_defects_of_a_log_are_told_in_words(made):
     assert json.loads(text)["misses"] == list(found.misses)
 
 
-def test_residuals_are_standardised_and_exact(made):
+def test_residuals_are_standardised_and_exact(rising):
     """Leave-one-out densities are those of the fit, up to the scale of each row, which residuals do not have."""
-    found = residuals_of(made.as_draws, 50)
-    total = made.draws("observation_sd").size
+    found = residuals_of(rising.as_draws, 50)
+    total = rising.draws("observation_sd").size
     picks = np.linspace(0, total - 1, 50).astype(int)
-    stored = made.data["log_likelihood"].dataset["y"].to_numpy().reshape(total, -1)[picks]
+    stored = rising.data["log_likelihood"].dataset["y"].to_numpy().reshape(total, -1)[picks]
     scale = np.exp(-0.5 * found.loo**2 - stored) / np.sqrt(2 * np.pi)
-    noise = made.draws("observation_sd").ravel()[picks, None] / np.sqrt(made.as_draws.rows.precision)
+    noise = rising.draws("observation_sd").ravel()[picks, None] / np.sqrt(rising.as_draws.rows.precision)
     assert np.all(scale >= noise * (1 - 1e-9))
 
 
-def test_the_picture_fits_into_a_part_of_a_figure(made):
+def test_the_picture_fits_into_a_part_of_a_figure(rising):
     left, right = halves()
-    assert plot_residuals(made, check(made), figure=left) is left
+    assert plot_residuals(rising, check(rising), figure=left) is left
     assert (len(left.axes), len(right.axes)) == (1, 0)
 
 
@@ -142,13 +149,13 @@ def test_few_rows_are_refused():
         check(short)
 
 
-def test_the_command_line_checks_a_saved_fit(made, tmp_path):
-    path = tmp_path / "flat.nc"
-    save_fit(made, path)
+def test_the_command_line_checks_a_saved_fit(rising, tmp_path):
+    path = tmp_path / "fit.nc"
+    save_fit(rising, path)
     done = call("fit", path, "--json")
-    assert made.convergence.passed
+    assert rising.convergence.passed
     assert done.code == 0, done.err
-    assert json.loads(done.out)["check"]["sentence"] == check(made).sentence
+    assert json.loads(done.out)["check"]["sentence"] == check(rising).sentence
     assert call("fit", path, "--regime", "flat").code == 3
 
 

@@ -9,6 +9,7 @@ from tests.helpers.command import call
 from tests.helpers.probes import noisy_probes
 
 
+@pytest.mark.thorough
 def test_simulated_runs_are_read_like_any_log(tmp_path):
     place = tmp_path / "runs"
     code, out, _ = call("simulate", "plateau", "--out", place, "--n", 2, "--seed", 3, "--json")

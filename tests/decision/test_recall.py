@@ -51,6 +51,7 @@ def test_a_swing_is_worth_its_top_whenever_it_is_stopped():
     assert sparse.reward[:, -1] == pytest.approx(swing[:, -1], abs=0.02)
 
 
+@pytest.mark.thorough
 def test_the_best_score_is_too_high_by_chance_and_the_picked_one_is_not():
     rng = np.random.default_rng(1)
     kept, noise, top, mine, optimism = np.arange(10.0, 101.0, 10.0), 0.05, [], [], []

@@ -30,7 +30,7 @@ def test_it_goes_into_a_given_figure(hacked):
     assert figure.get_size_inches().tolist() == [9, 5]
 
 
-@pytest.mark.parametrize("decades", few([1.4, 1.9, 2.6, 2.8, 6.0, 9.0], 1.4, 2.6, 9.0))
+@pytest.mark.parametrize("decades", few([1.4, 1.9, 2.6, 2.8, 6.0, 9.0], 2.6))
 @pytest.mark.parametrize("start", few([0.003, 0.5, 17.0], 0.5))
 def test_labels_of_logarithmic_axes_do_not_overlap(rising, decades, start):
     norm = start * 10.0 ** np.linspace(0.0, decades, ROWS)

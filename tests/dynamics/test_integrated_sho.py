@@ -26,6 +26,7 @@ def _double_precision():
         yield
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("zeta", [0.2, 0.7, 2.0])
 def test_density_is_that_of_an_integrated_stochastic_oscillator(zeta):
     rng = np.random.default_rng(3)

@@ -170,6 +170,7 @@ def test_a_run_is_averaged_over_laws():
     assert counts == allot(2000, found.weights)
 
 
+@pytest.mark.thorough
 def test_a_regime_that_did_not_converge_has_no_weight(monkeypatch):
     honest = fits.fast_posterior
 

@@ -81,6 +81,7 @@ def compare(run, table: pd.DataFrame, whole: bool) -> None:
 
 if READABLE:
 
+    @pytest.mark.thorough
     @pytest.mark.parametrize("path", [*READABLE, *logs(RUNS / "csv")], ids=NAME)
     def test_a_log_reads_like_its_table(path):
         run = read_log(path)

@@ -78,6 +78,7 @@ def test_likelihood_and_effects_are_those_of_a_dense_normal():
     assert (unseen.mean[0], unseen.var[0]) == (0.0, 1.0)
 
 
+@pytest.mark.thorough
 def test_two_orders_in_one_folder_and_runs_of_neither():
     runs = runs_of_orders([0, 1, 0, -1, 1, 0, 1, -1], rows=100, share=0.6, seed=3)
     found = orders_of(curves_of(runs))

@@ -18,7 +18,7 @@ NOISES = {"observation_sd": 0.05, "fluctuation_sd": 0.04}
 LEVELS = {"fixed_point": 0.8, "initial_reward": 0.2}
 
 
-@pytest.fixture(scope="module", params=["mixed", "plain", "instant"])
+@pytest.fixture(scope="module", params=few(["mixed", "plain", "instant"], "mixed"))
 def table(request):
     """Twelve rows: with gaps, windows, unequal weights and a falling rate; of one window; or instantaneous."""
     rng = np.random.default_rng(0)

@@ -66,6 +66,7 @@ def test_a_part_that_appears_late_says_so():
         run.of_part("none")
 
 
+@pytest.mark.thorough
 def test_a_part_is_forecast_and_drawn(tmp_path):
     log = tmp_path / "log.jsonl"
     rows = zip(steps(ROWS), (UP + DOWN) / 2, UP, DOWN, strict=True)
