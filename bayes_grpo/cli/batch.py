@@ -54,7 +54,7 @@ def batch(
     reading: Reading,
 ) -> None:
     """How many logs stand, in one table, with fits and forecasts where wanted; a killed call resumes."""
-    read = replace(reading, run_name=None).options()
+    read = reading.options()
     with dask_executor(dask) as executor, progress_bar() as progress:
         result = bg.batch(
             logs,

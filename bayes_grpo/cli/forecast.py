@@ -127,7 +127,7 @@ def _backtest(logs: list[Path], reading: Reading, up_to_step: float | None, opti
     refused: list[str] = []
     for log in logs:
         try:
-            runs.append(replace(reading, run_name=None).read([log], up_to_step))
+            runs.append(reading.read([log], up_to_step))
         except BayesGrpoError as error:
             if len(logs) == 1 or isinstance(error, SettingError | ImportError):
                 raise

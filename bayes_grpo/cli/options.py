@@ -287,7 +287,6 @@ class Reading:
             "or another signal; also a table named columns of bayes_grpo.toml.",
         ),
     ] = None
-    run_name: Annotated[str | None, option(READING, help="Name of the run to show.")] = None
     run: Annotated[
         str | None,
         option(READING, help="Run to take where a store, chart or file holds several: name, id, or its beginning."),
