@@ -136,6 +136,7 @@ def _kind(
     rows: Callable[[str], Rows],
     example: str,
     notes: Callable[[str], tuple[str, ...]],
+    *,
     mark: int = 1,
     share: float = 0,
     sniff: Callable[[Source], Evidence | None] | None = None,

@@ -187,40 +187,57 @@ def _is_train(row: dict[str, Any]) -> bool:
     return not any(k.startswith(("eval", "train_runtime")) for k in row)
 
 
+class _Bars:
+    """Progress bars up to a row: the last count of each, and the first and last count of each since the row before."""
+
+    def __init__(self) -> None:
+        self.counts: dict[int, int] = {}
+        self.passed: dict[int, tuple[int, int]] = {}
+
+    def see(self, shown: Iterable[tuple[int, int, bool]], counting: frozenset[int] | None) -> None:
+        """Moves the bars of a line on; of those that do not count the training the last counts stay."""
+        for done, planned, timed in shown:
+            if counting is None or planned in counting:
+                self.counts.pop(planned, None)
+                self.counts[planned] = done
+            if timed:
+                self.passed[planned] = (self.passed.pop(planned, (done, done))[0], done)
+            for some in (self.counts, self.passed):
+                if len(some) > _MAX_BARS:
+                    del some[next(iter(some))]
+
+    def found(self, row: dict[str, Any]) -> _Found:
+        """A row with the bars before it."""
+        passed = self.passed
+        self.passed = {}
+        return _Found(row, dict(self.counts) if self.counts else _NO_BARS, passed)
+
+
+def _without_braces(piece: str) -> dict[str, Any]:
+    """The row in a line of pairs without braces; empty where it is none."""
+    if piece.count(":") <= 1 or not _NO_BRACES.match(piece):
+        return {}
+    return parse_dict(f"{{{piece.strip().strip('{},')}}}")
+
+
 def _dicts(log: str) -> Iterator[_Found]:
-    bars: dict[int, int] = {}
-    passed: dict[int, tuple[int, int]] = {}
-
-    def found(row: dict[str, Any]) -> _Found:
-        nonlocal passed
-        since, passed = passed, {}
-        return _Found(row, dict(bars) if bars else _NO_BARS, since)
-
+    bars = _Bars()
     counting: frozenset[int] | None = None  # bars that were there before the first row; only those count the training
     text = before = ""  # of a dict that is read, maybe over several lines; and what stands before it
     depth = 0
     for piece, shown in lines_of(log):
-        for done, planned, timed in shown:
-            if counting is None or planned in counting:
-                bars.pop(planned, None)
-                bars[planned] = done
-            if timed:
-                passed[planned] = (passed.pop(planned, (done, done))[0], done)
-            for some in (bars, passed):
-                if len(some) > _MAX_BARS:
-                    del some[next(iter(some))]
+        bars.see(shown, counting)
         if (shown and not piece.strip()) or piece.lstrip()[:1] in _PANEL:
             continue
         at, indent = 0, len(piece) - len(piece.lstrip()) if shown else 0
         while True:
             if not text or (at == 0 and _OPEN.match(piece, indent)):
                 if text and counting is not None and _names_total(row := parse_dict(before_cut(text))):
-                    yield found(_dict_counted(before, row))  # it was cut off
+                    yield bars.found(_dict_counted(before, row))  # it was cut off
                 if (start := _OPEN.search(piece, at)) is None:
                     text = ""
-                    if at == 0 and piece.count(":") > 1 and _NO_BRACES.match(piece):
-                        row = parse_dict(f"{{{piece.strip().strip('{},')}}}")
-                        yield from [found(row)] if row else []
+                    if at == 0 and (row := _without_braces(piece)):
+                        yield bars.found(row)
                     break
                 at, depth, text = start.start(), 0, ""
                 before = piece[max(at - _MAX_COUNT, 0) : at]
@@ -236,16 +253,16 @@ def _dicts(log: str) -> Iterator[_Found]:
                 break
             row = parse_dict(text)
             if row and (counting is not None or any(map(_METRIC.search, row))):
-                yield found(_dict_counted(before, row))
+                yield bars.found(_dict_counted(before, row))
                 if CLOSING[0] in row:
                     counting = None
                 elif counting is None:
-                    counting = frozenset(bars)
+                    counting = frozenset(bars.counts)
             at, text = end, ""
     row = parse_dict(before_cut(text))  # the last pasted line may be cut off
     if row and (counting is None or _names_total(row)):
-        yield found(_dict_counted(before, row))
-    yield _Found({}, _NO_BARS, passed)
+        yield bars.found(_dict_counted(before, row))
+    yield _Found({}, _NO_BARS, bars.passed)
 
 
 def _names_total(row: Mapping[str, Any]) -> bool:
