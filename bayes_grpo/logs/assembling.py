@@ -69,9 +69,12 @@ def starts_of(
     another = loss[:first].sum() >= _ROWS_BEFORE and loss[first] and reward[first:][loss[first:]].mean() > _SHARE
     first = first if another else 0
     ordered = sorted(places | {first} - {0})
-    begun, starts, resumed = 0, [], []
+    begun = 0
+    starts = []
+    resumed = []
     for k, end in pairwise([*ordered, len(rows)]):
-        goes_on, closed = placed and at[k] > at[begun:k].max(), bool(shut[k - 1])
+        goes_on = placed and at[k] > at[begun:k].max()
+        closed = bool(shut[k - 1])
         if goes_on and k != first:
             resumed += [float(at[k])] if closed and axis is step else []
             continue
@@ -130,13 +133,16 @@ def _chosen_training(
         rewards = int(np.isfinite(reward[rows[~closing[rows]]]).sum())
         found.append(LoggedTraining(name, len(steps), *ends, rewards))
     rewarded = [i for i, x in enumerate(found) if x.rewards >= _LEAST] or [len(found) - 1]
-    taken, why = rewarded[-1], "the only one with rewards" if len(rewarded) == 1 else "the last with rewards"
+    taken = rewarded[-1]
+    why = "the only one with rewards" if len(rewarded) == 1 else "the last with rewards"
     main = main_run({x.name: x.rewards for x in found})
     if len(rewarded) > 1 and main is not None:
-        taken, why = [x.name for x in found].index(main), "with ten times the rewards of any other"
+        taken = [x.name for x in found].index(main)
+        why = "with ten times the rewards of any other"
     if wanted is not None:
         names = [x.name for x in found]
-        taken, why = names.index(chosen_run(names, wanted)), "as --run names it"
+        taken = names.index(chosen_run(names, wanted))
+        why = "as --run names it"
     other = found[rewarded[0] if len(rewarded) > 1 and taken != rewarded[0] else (taken + 1) % len(found)]
     left_out = listed([x.text for i, x in enumerate(found) if i != taken], 6)
     read = f"{found[taken].name} of {len(found)} in the log is read, {why}; --run '{other.name}' takes another"
@@ -230,7 +236,8 @@ def _by_group(columns: Columns) -> Columns:
     """Columns with a step for each group, where a log without steps has one line a completion."""
     if columns.step is not None:
         return columns
-    table, used = columns.index.table, np.flatnonzero(np.isfinite(columns.train["reward"]))
+    table = columns.index.table
+    used = np.flatnonzero(np.isfinite(columns.train["reward"]))
     for key in (key for key in table.keys if key.strip().lower() in GROUP_KEYS):
         words = np.array(table.labels[key]) if key in table.labels else np.nan_to_num(table.column(key), nan=-1.0)
         begins = np.r_[True, words[used][1:] != words[used][:-1]]
@@ -280,7 +287,8 @@ def _with_limit(run: Run, columns: Columns) -> Run:
 def _seldom(columns: Columns, run: Run, settings: Settings) -> tuple[str, ...]:
     """A note where most rows have no reward, and no setting explains it by rollouts that serve several steps."""
     rewarded = np.isfinite(run.reward)
-    spacing, gap = usual_spacing(run.step), usual_spacing(run.step[rewarded])
+    spacing = usual_spacing(run.step)
+    gap = usual_spacing(run.step[rewarded])
     known = settings.refresh_interval.provenance is not Provenance.ASSUMED
     if columns.step is None or known or spacing is None or gap is None or gap <= spacing:
         return ()

@@ -50,4 +50,5 @@ class Columns:
 
     def use(self, name: str, keys: Sequence[str], text: str = "") -> None:
         """Keeps in mind from which raw keys a column is, and how they are combined."""
-        self.raw[name], self.keys[name] = keys, text or keys[0]
+        self.raw[name] = keys
+        self.keys[name] = text or keys[0]

@@ -268,12 +268,14 @@ def chosen_run[T](runs: Sequence[T], wanted: str | None) -> T:
     """The one among runs, or names, whose name or id is or begins with a text; None means the only one."""
     names: list[Any] = [RunName(r, r) if isinstance(r, str) else r for r in runs]
     texts = [r.name if r.name == r.id or not r.id else f"{r.name} ({r.id})" for r in names]  # the id where it says more
-    fitting, called = list(range(len(names))), ""
+    fitting = list(range(len(names)))
+    called = ""
     if wanted is not None:
         same_id = [i for i in fitting if names[i].id == wanted]
         same_name = [i for i in fitting if names[i].name == wanted]
         begin = [i for i in fitting if names[i].id.startswith(wanted) or names[i].name.startswith(wanted)]
-        fitting, called = same_id or same_name or begin, f" called {clean(wanted)!r}"
+        fitting = same_id or same_name or begin
+        called = f" called {clean(wanted)!r}"
     if not fitting:
         raise LogReadError(
             f"expected a run among {listed(texts)}, found {clean(wanted)!r}; correct it", parameter="run"

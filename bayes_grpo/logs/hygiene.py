@@ -33,7 +33,9 @@ def mean_of_parts(
         return columns, (), 1
     starts = np.flatnonzero(np.r_[True, np.diff(step) != 0])
     sizes = np.diff(np.r_[starts, len(step)])
-    result, averaged, counts = dict(columns), [], [1.0]
+    result = dict(columns)
+    averaged = []
+    counts = [1.0]
     for name, values in columns.items():
         finite = np.isfinite(values)
         count = np.add.reduceat(finite.astype(np.int64), starts)
@@ -77,7 +79,8 @@ def abandoned(
             known = step[rows[:start]][earlier[rows[:start]]]
             if np.isin(again, known).sum() < _MIN_AGAIN:
                 continue
-            before, after = rows[:start], rows[start:end]
+            before = rows[:start]
+            after = rows[start:end]
             if repeats(step[before], reward[before], step[after], reward[after]):
                 continue  # records of another kind that repeat the reward
             first = step[rows[start]]
@@ -157,7 +160,8 @@ def _rows_with_a_place(
     Of closing lines, which are no rows, one is kept that has the only reward of a step of its own.
     """
     used = np.logical_or.reduce([*(np.isfinite(v) for v in columns.values()), *mapped.broken.values()])
-    rewarded, step = np.isfinite(columns["reward"]), mapped.step
+    rewarded = np.isfinite(columns["reward"])
+    step = mapped.step
     if step is None:
         used = used & ~summary if np.any(rewarded & ~summary) else used
         step = np.cumsum(used) * float(row_steps)
@@ -165,7 +169,8 @@ def _rows_with_a_place(
     step = np.where(np.abs(step) <= LARGEST_STEP, step, np.nan)
     own = step[~summary & rewarded]
     used = used & ~(summary & (~rewarded | np.isnan(step) | np.isin(step, own)))
-    placed, evals = np.isfinite(step), np.isfinite(mapped.evals)
+    placed = np.isfinite(step)
+    evals = np.isfinite(mapped.evals)
     if lost := int(np.sum((used | evals) & ~placed)):
         notes.append(f"{counted(lost, 'row')} without a step left out")
     return _Rows(step, placed & used, placed & evals)
@@ -332,7 +337,8 @@ def on_updates(updates: np.ndarray, rollouts: np.ndarray) -> tuple[np.ndarray, i
     rollout are those between its first row and the next's; in files of their own their numbers tell.
     """
     made, drawn = (np.unique(x, return_index=True)[1] for x in (updates, rollouts))
-    made, drawn = np.sort(made[np.isfinite(updates[made])]), np.sort(drawn[np.isfinite(rollouts[drawn])])
+    made = np.sort(made[np.isfinite(updates[made])])
+    drawn = np.sort(drawn[np.isfinite(rollouts[drawn])])
     each = 1
     if len(made) and len(drawn):
         between = np.diff(np.searchsorted(made, drawn))

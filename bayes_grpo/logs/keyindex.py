@@ -109,7 +109,8 @@ _ENGLISH = {
     "KL散度": "kl", "kl散度": "kl", "熵": "entropy",
 }  # fmt: skip
 """Chinese words for what a training logs; a longer one stands before those in it."""
-_CHINESE, _NAMES = re.compile("|".join(_ENGLISH)), re.compile(f"(?:{'|'.join(_ENGLISH)})+")
+_CHINESE = re.compile("|".join(_ENGLISH))
+_NAMES = re.compile(f"(?:{'|'.join(_ENGLISH)})+")
 _NTH_STEP = re.compile(r"第\s{0,4}(\d{1,12})\s{0,4}步")
 
 

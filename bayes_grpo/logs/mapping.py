@@ -126,7 +126,9 @@ def counter_of(keys: Mapping[str, str]) -> str:
 
 
 def _step(columns: Columns, named: str | None) -> np.ndarray | None:
-    index, trainer, table = columns.index, columns.trainer, columns.index.table
+    index = columns.index
+    trainer = columns.trainer
+    table = columns.index.table
     if named:
         columns.use("step", [index.named(named, "step")])
         return table.column(columns.keys["step"])
@@ -160,7 +162,8 @@ def _step(columns: Columns, named: str | None) -> np.ndarray | None:
 def _share_rollouts(columns: Columns) -> None:
     """Puts rows of rollouts at the updates made with them, and takes out what updates of one rollout only repeat."""
     columns.rows_without_rollout = columns.trainer.rows_without_rollout
-    counter, step = columns.index.first(ROLLOUTS), columns.step
+    counter = columns.index.first(ROLLOUTS)
+    step = columns.step
     if counter is None or counter in columns.raw.get("step", ()) or step is None:
         return
     rollout = columns.index.table.column(counter)
@@ -181,14 +184,16 @@ def _over_epochs(columns: Columns) -> None:
     key = columns.index.first(("epoch", "train/epoch", "episode"))
     if columns.step is None or key is None or columns.keys.get("step") == key:
         return
-    epoch, step = columns.index.table.column(key), columns.step
+    epoch = columns.index.table.column(key)
+    step = columns.step
     rows = np.flatnonzero(np.isfinite(columns.train["reward"]) & np.isfinite(step) & np.isfinite(epoch))
     back = step[rows[1:]] < step[rows[:-1]]
     if not back.any() or np.any((epoch[rows[1:]] > epoch[rows[:-1]]) != back):
         return
     if normal(key) == "episode":
         columns.use("step", [key])
-        columns.step, columns.counter = epoch, None
+        columns.step = epoch
+        columns.counter = None
         columns.notes.append("steps count within an episode; an episode is a row")
         return
     begins = np.r_[0, rows[1:][back]]
@@ -223,7 +228,8 @@ def _is_share(values: np.ndarray) -> bool:
 
 def _signals(columns: Columns, choices: Choices) -> dict[str, np.ndarray]:
     """Signals by the key that the user named, by the trainer's keys, or by all trainers'; then those put together."""
-    index, table = columns.index, columns.index.table
+    index = columns.index
+    table = columns.index.table
     signals: dict[str, np.ndarray] = {}
     for name in _SIGNALS:
         key, short = _signal_key(index, columns.trainer, name)

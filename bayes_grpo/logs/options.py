@@ -121,7 +121,8 @@ def _refused(where: str, text: str) -> SettingError:
 def read_sidecar(log: Path) -> tuple[dict[str, Setting], dict[str, str]]:
     """Settings of a log in the file next to it: ``[settings]`` and ``[runs.NAME]``; ``[columns]``."""
     path, content = _sidecar_of(log)
-    where, runs = clean(path, 200), content.get("runs", {})
+    where = clean(path, 200)
+    runs = content.get("runs", {})
     tables = {"settings": content.get("settings", {}), "runs": runs}
     if isinstance(runs, dict) and runs:
         files = {log, *path.parent.iterdir()} - {path}
@@ -251,13 +252,16 @@ def settings_of_args(arguments: Mapping[str, Any], where: str) -> dict[str, Sett
         value = to_float(arguments.get(name))
         return value if value > 0 else default
 
-    group, accumulated = number("num_generations"), number("gradient_accumulation_steps", 1)
+    group = number("num_generations")
+    accumulated = number("gradient_accumulation_steps", 1)
     per_generation = number("steps_per_generation", accumulated)
     prompts = number("per_device_train_batch_size") * accumulated / group
-    note, known = f"per_device_train_batch_size in {where}, taken for one process", Provenance.ASSUMED
+    note = f"per_device_train_batch_size in {where}, taken for one process"
+    known = Provenance.ASSUMED
     if (batch := number("generation_batch_size")) > 0:
         prompts = batch / per_generation * accumulated / group
-        note, known = f"generation_batch_size {batch:g} and the steps that share it, in {where}", Provenance.CONFIG
+        note = f"generation_batch_size {batch:g} and the steps that share it, in {where}"
+        known = Provenance.CONFIG
     found = _known_setting("prompts_per_step", prompts, note, known) if prompts >= 1 else {}
     if "num_generations" in arguments:
         updates = max(per_generation * number("num_iterations", 1) / accumulated, 1)

@@ -106,7 +106,8 @@ def _rewards_of(parsed: Parsed, choices: Choices) -> tuple[np.ndarray, np.ndarra
         columns = map_columns(parsed.table, known, parsed.trainer)
     except LogReadError:
         return None
-    reward, step = columns.train["reward"], columns.step
+    reward = columns.train["reward"]
+    step = columns.step
     if step is None or not (rows := np.isfinite(reward) & np.isfinite(step)).any():
         return None
     steps, last = np.unique(step[rows][::-1], return_index=True)

@@ -364,7 +364,8 @@ def logs_at(given: str, read: Mapping[str, Any] | None = None, skipped: Collecti
         read: Keyword arguments of `bayes_grpo.read_log`.
         skipped: Resolved paths that are no logs.
     """
-    one, paths = partial(read_log, **dict(read or {})), [Path(given)]
+    one = partial(read_log, **dict(read or {}))
+    paths = [Path(given)]
     if glob.has_magic(given) and not paths[0].exists():
         paths = [Path(x) for x in sorted(glob.glob(given, recursive=True))]
         if not paths:

@@ -29,7 +29,8 @@ def spread_kind(columns: Columns) -> tuple[str, str]:
     Three tests, each valid on its own: groups without any spread cannot leave a within-group std; a single
     reward function logs its own total std; a binary reward of mean p has the total std √(p(1 − p)).
     """
-    std, reward = columns.train.get("reward_std"), columns.train["reward"]
+    std = columns.train.get("reward_std")
+    reward = columns.train["reward"]
     if std is None or not np.isfinite(std).any():
         return "unknown", "reward_std is not logged"
     flat = columns.train.get("frac_reward_zero_std")
@@ -84,7 +85,8 @@ def resolve_settings(
     trainer = columns.trainer
     whose = "assumed for an unknown trainer" if trainer is GENERIC else f"{trainer.name}'s documented default"
     found = {name: Setting(value, Provenance.ASSUMED, whose) for name, value in trainer.defaults.items()}
-    (kind, why), spacing = spread_kind(columns), None if columns.step is None else usual_spacing(run.step)
+    kind, why = spread_kind(columns)
+    spacing = None if columns.step is None else usual_spacing(run.step)
     note = "one step a row" if columns.step is None else "the rows have no constant spacing"
     found["reward_std_kind"] = Setting(kind, note=why)
     found["logging_window"] = Setting(spacing or 1, note=note if spacing is None else "the spacing of the rows")
@@ -99,7 +101,8 @@ def resolve_settings(
     found |= _logged(parsed, columns, run, found.get("refresh_interval", Setting()))
     found |= sidecar
     found |= {name: Setting(value, Provenance.USER) for name, value in user.items()}
-    low, high = found.get("reward_low", Setting()).value, found.get("reward_high", Setting()).value
+    low = found.get("reward_low", Setting()).value
+    high = found.get("reward_high", Setting()).value
     if low is not None and high is not None and low >= high:
         raise SettingError(
             f"expected reward_low below reward_high, found {low:g} and {high:g}; correct the call or the settings file"
@@ -115,7 +118,8 @@ def _followed(found: Mapping[str, Setting], columns: Columns, run: Run) -> Setti
     A decay of unknown length cannot be followed, nor can a rate that was not logged: the rate is then constant.
     A setting of the user or the log keeps its value, with a note; a default gives way.
     """
-    schedule, total = found.get("schedule", Setting()), found.get("total_steps", Setting()).value
+    schedule = found.get("schedule", Setting())
+    total = found.get("total_steps", Setting()).value
     if schedule.value is None:
         return Setting("constant", Provenance.ASSUMED, "no schedule and no learning rate are logged")
     assumed = schedule.provenance is Provenance.ASSUMED

@@ -57,7 +57,8 @@ def adding_weights(total: np.ndarray, parts: Mapping[str, np.ndarray]) -> dict[s
     used = {k: v for k, v in used.items() if known.any() and np.ptp(v[known]) > 0.0}
     if known.sum() < len(used) + 2 or not used:
         return {}
-    x, y = np.column_stack([v[known] for v in used.values()]), y[known]
+    x = np.column_stack([v[known] for v in used.values()])
+    y = y[known]
     x, y = x - x.mean(axis=0), y - y.mean()
     weight = np.linalg.lstsq(x / x.std(axis=0), y, rcond=1e-8)[0] / x.std(axis=0)
     if float(np.std(y - x @ weight)) >= _ADDS_UP * float(y.std()):
@@ -235,7 +236,8 @@ def _adding_up(index: KeyIndex, total: str) -> dict[str, str]:
     """Keys such as ``format_reward`` and ``answer_reward`` whose total is named so, or that add up to it."""
     found: dict[str, str] = {}
     for name in sorted(index.raw, key=len):  # the name without its wrapper first
-        words, key = re.split(r"[/_ ]", name), index.raw[name]
+        words = re.split(r"[/_ ]", name)
+        key = index.raw[name]
         what = "_".join(w for w in words if w not in _FILLS)
         other = _NOT_A_MEAN.search(name) or _EVALUATION.search(name) or name.startswith(("rewards/", "reward/"))
         if what and "reward" in words and not other and not _NOT_A_PART.intersection(words) and key != total:
@@ -327,7 +329,8 @@ def _only_one(index: KeyIndex, candidates: list[str], notes: list[str]) -> str:
     chosen = index.table.column(candidates[0])
     counter = index.first(ROLLOUTS)
     for other in candidates[1:]:
-        one, two = chosen, index.table.column(other)
+        one = chosen
+        two = index.table.column(other)
         if counter is not None and not np.any(np.isfinite(one) & np.isfinite(two)):
             import pandas as pd
 
@@ -355,7 +358,9 @@ def no_reward(columns: Columns, signals: Mapping[str, np.ndarray]) -> str:
 
     ``signals`` are the canonical signals that were found, shape (n,) each.
     """
-    index, table, trainer = columns.index, columns.index.table, columns.trainer
+    index = columns.index
+    table = columns.index.table
+    trainer = columns.trainer
     if not table.n:
         return "expected rows of metrics, found none; pass the file that the trainer logs to"
     rows = counted(table.n, "row")

@@ -261,7 +261,8 @@ class Run(Shown):
         steps = self.step[np.isfinite(values)]
         if len(steps) < 3:
             raise FitError(f"part {shown}: expected 3 rewards or more, found {len(steps)}; it appears late")
-        logged, none = self.logged.get(f"rewards/{name}"), np.empty(0)
+        logged = self.logged.get(f"rewards/{name}")
+        none = np.empty(0)
         return replace(
             self,
             name=f"{self.name}, {shown}",

@@ -349,7 +349,8 @@ def _unwrapped(lines: Iterable[tuple[str, Bars]]) -> Iterator[str]:
             whole += (" " if whole.endswith(" -") or text.startswith("- ") else "") + text
             continue
         yield whole
-        whole, row = text, (_VERL_STEP.search(text) or _VERL_HEADING.fullmatch(text)) is not None
+        whole = text
+        row = (_VERL_STEP.search(text) or _VERL_HEADING.fullmatch(text)) is not None
     yield whole
 
 

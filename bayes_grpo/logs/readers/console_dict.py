@@ -165,7 +165,8 @@ def _on_bar(
     passed = [bar for bars in (part[0].passed, *below) for bar in bars.items()]
     if not passed:
         return rows, None, ()
-    (planned, (_, done)), n = passed[-1], sum(train)
+    planned, (_, done) = passed[-1]
+    n = sum(train)
     alone = n > 2 and done % n != 0 and done % (n - 1) == 0  # the first row is the first step alone
     if n < 2 or done < n or (done % n and not alone):
         return rows, None, (
@@ -229,7 +230,8 @@ def _dicts(log: str) -> Iterator[_Found]:
         bars.see(shown, counting)
         if (shown and not piece.strip()) or piece.lstrip()[:1] in _PANEL:
             continue
-        at, indent = 0, len(piece) - len(piece.lstrip()) if shown else 0
+        at = 0
+        indent = len(piece) - len(piece.lstrip()) if shown else 0
         while True:
             if not text or (at == 0 and _OPEN.match(piece, indent)):
                 if text and counting is not None and _names_total(row := parse_dict(before_cut(text))):
@@ -239,9 +241,12 @@ def _dicts(log: str) -> Iterator[_Found]:
                     if at == 0 and (row := _without_braces(piece)):
                         yield bars.found(row)
                     break
-                at, depth, text = start.start(), 0, ""
+                at = start.start()
+                depth = 0
+                text = ""
                 before = piece[max(at - _MAX_COUNT, 0) : at]
-            end, limit = None, at + _MAX_LENGTH + 1 - len(text)
+            end = None
+            limit = at + _MAX_LENGTH + 1 - len(text)
             for token in _TOKEN.finditer(piece, at, limit):
                 depth += (token[0] == "{") - (token[0] == "}")
                 if not 0 < depth <= _MAX_DEPTH:

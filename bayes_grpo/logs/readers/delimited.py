@@ -206,7 +206,8 @@ def _is_runs_table(names: list[str]) -> bool:
     return "name" in plain and len(plain & _TABLE_MARKS) >= 2
 
 
-_TEXT, _NUMBER = ("string", "large_string"), ("float", "halffloat", "double", "int", "uint", "bool")
+_TEXT = ("string", "large_string")
+_NUMBER = ("float", "halffloat", "double", "int", "uint", "bool")
 _MAX_CELLS = 20_000_000  # a compressed table may be a million times its file, so each text is decoded once
 
 

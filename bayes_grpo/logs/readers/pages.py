@@ -50,7 +50,9 @@ _MISSES = 4
 
 def html_tables(text: str) -> list[Parsed]:
     """The tables of metrics in HTML, in their order."""
-    found, start, last = [], -1, 0
+    found = []
+    start = -1
+    last = 0
     for tag in _TABLE.finditer(text):
         if not tag[1] and start < 0:
             start = tag.start()
@@ -77,7 +79,9 @@ def text_tables(text: str) -> list[Parsed]:
 
     Columns stand between bars, commas, tabs or spaces, below their names; a heading begins another table.
     """
-    found, lines, end = [], text.split("\n")[:_MAX_ROWS], 0
+    found = []
+    lines = text.split("\n")[:_MAX_ROWS]
+    end = 0
     for i, line in enumerate(lines):
         if i < end or len(line) > _MAX_ROW or not names_reward((line,)):
             continue
@@ -120,7 +124,8 @@ def _runs_in(tables: Mapping[str, Parsed]) -> dict[str, Parsed]:
             kept.append(name)
     out: dict[str, Parsed] = {}
     for name in (name for name in tables if name in kept):
-        last, table = next(reversed(out), ""), tables[name].table
+        last = next(reversed(out), "")
+        table = tables[name].table
         goes_on = last and out[last].table.keys == table.keys and _steps(out[last].table).max() < _steps(table).min()
         out |= {last: out[last].followed_by(tables[name])} if goes_on else {name: tables[name]}
     return out

@@ -90,7 +90,8 @@ def _read_tensorboard(source: Source, wanted: str | None) -> Parsed:
     for record in tfrecord_records(source.data, damage):
         try:
             event = message(record)
-            step, summary = signed(event.get(_STEP, 0)), event.get(_SUMMARY)
+            step = signed(event.get(_STEP, 0))
+            summary = event.get(_SUMMARY)
             if not isinstance(summary, bytes):
                 continue
             known = tags.get(summary[:-4])
@@ -99,7 +100,8 @@ def _read_tensorboard(source: Source, wanted: str | None) -> Parsed:
                 continue
             values = [message(value) for number, value in fields(summary) if number == _VALUE]
             for value in values:
-                tag, number = text(value.get(_TAG)), value.get(_SIMPLE)
+                tag = text(value.get(_TAG))
+                number = value.get(_SIMPLE)
                 if tag == _SETTINGS_TAG:
                     config |= _session(value.get(_METADATA))
                 elif _TENSOR in value:
