@@ -249,7 +249,8 @@ def _points(found: Analysis) -> tuple[Point, ...]:
     else:
         s = ahead.summary
         event = f"chance of a gain above {s.threshold:.2g}"
-        bare = replace(view(s), answer=sentence_case(f"{s.outlook.clause}."))  # one chance for each answer
+        level = s.reward_text(s.at_horizon)
+        bare = replace(view(s), answer=sentence_case(f"{s.outlook.clause}: {level}."))  # one chance for each answer
         document = unless_changed(bare, found.status)
         out.append(Point(labels[1], document.answer, s.p_gain, event, document.tone))
     if d is None:

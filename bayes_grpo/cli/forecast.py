@@ -34,7 +34,8 @@ from bayes_grpo.cli.options import (
 from bayes_grpo.common.errors import BayesGrpoError, SettingError
 
 if TYPE_CHECKING:
-    from bayes_grpo import Backtest, Run
+    from bayes_grpo import AnalysisSettings, Backtest, Run
+    from bayes_grpo.analysis.result import Part
 
 _PATHS = 2000
 
@@ -116,9 +117,19 @@ def forecast(
         stop = None if decision is None else decision.recommended
         events = {} if stop is None else {"recommended stop": stop}
         output.save(lambda: bg.plot_forecast(ahead.forecast, bg.view(summary).answer, reach=reach or (), events=events))
-    around = Around(run=run, diagnosis=found.diagnosis.value, status=found.status or status)
+    parts = _half_way(run, settings) if output.details and not output.json_ else {}
+    around = Around(run=run, diagnosis=found.diagnosis.value, status=found.status or status, parts=parts)
     output.show(summary, around, then={"decision": decision})
     end_unless_converged(not ahead.forecast.not_converged)
+
+
+def _half_way(run: Run, settings: AnalysisSettings) -> dict[str, Part[Any]]:
+    """The forecast from the middle of the log, scored against the last value by the rows that came since."""
+    from bayes_grpo.analysis.result import Part
+
+    regimes = {} if settings.regimes is None else {"regimes": settings.regimes}
+    options = {"origins": (0.5,), "signal": settings.signal, "seed": settings.seed, **regimes}
+    return {"Backtest": Part.of(lambda: bg.backtest(run, **options))}
 
 
 def _backtest(logs: list[Path], reading: Reading, up_to_step: float | None, options: dict[str, Any]) -> Backtest:

@@ -81,5 +81,7 @@ def _demonstrate(scenario: str, out: Path, seed: int, output: Output) -> None:
     if not output.json_:
         rest = whole.reward[whole.step > cut]
         last = rest[-max(len(rest) // 10, 1) :].mean()
-        came = f"Outcome: the last rows, to step {whole.step[-1]:g}, have a mean reward of {last:.3f}"
+        ahead = made.results["forecast"]["at_horizon"]
+        level = f"{ahead['median']:.3f} [{ahead['low']:.3f}, {ahead['high']:.3f}]"
+        came = f"Forecast for step {whole.step[-1]:g}: {level}; outcome: the last rows have a mean reward of {last:.3f}"
         console().print(f"{came}\nPage: {page}", markup=False)

@@ -70,3 +70,11 @@ def test_backtest_prints_a_table(log):
     assert done.exit_code == 0, done.output
     for word in ("forecast", "last value", "90% coverage", "times that of the last value"):
         assert word in done.output
+
+
+def test_the_details_score_the_forecast_from_the_middle_of_the_log(log):
+    words = ["forecast", str(log), "--horizon", "80", "--reference-runs", "none", *QUICK]
+    details = " ".join(RUNNER.invoke(APP, [*words, "--details"]).stdout.split())
+    assert "Backtest Mean CRPS" in details
+    assert "times that of the last value" in details
+    assert "Backtest" not in RUNNER.invoke(APP, words).stdout
