@@ -57,8 +57,8 @@ def actions(d: Diagnosis) -> tuple[Action, ...]:
 
 
 def goes_on_after_a_fall(d: Diagnosis, run: Run) -> bool:
-    """ "Go on" on a reward that more probably lies a tenth below its best than not."""
-    return d.paths is not None and d.status.action.goes_on and float(d.paths.reward.fell()[:, -1].mean()) >= _LIKELY
+    """ "Go on" on a reward that lies a tenth below its best, by more than four draws of five."""
+    return d.paths is not None and d.status.action.goes_on and float(d.paths.reward.fell()[:, -1].mean()) > _CLEAR
 
 
 def calm_with_a_failure(d: Diagnosis, run: Run) -> bool:
