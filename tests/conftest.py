@@ -4,6 +4,7 @@ import json
 import math
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.settings import Provenance, Setting, Settings
-from tests.helpers.selection import part, rooms_of, shard
+from tests.helpers.selection import part, pieces_of, rooms_of, shard
 
 CACHE = "BAYES_GRPO_CACHE"
 # Where bytecode may not be kept, every worker and every process of a test would compile its packages anew.
@@ -44,12 +45,10 @@ LONGEST = (
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """``--part K/N``: of the tests that are marked thorough, those of every N-th file, and some of changed rooms."""
+    """``--part K/N``: of the tests that are marked thorough, an N-th by time, and some of changed rooms."""
+    parser.addoption("--part", type=part, metavar="K/N", help="of thorough tests, the K-th of N parts of equally many")
     parser.addoption(
-        "--part", type=part, metavar="K/N", help="of thorough tests, those of every N-th file, from the K-th"
-    )
-    parser.addoption(
-        "--changed", default="", metavar="PATHS", help="with --part, as many more files of the rooms of these paths"
+        "--changed", default="", metavar="PATHS", help="with --part, some more of the rooms of these paths"
     )
 
 
@@ -58,12 +57,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     place = {Path(__file__).parent / name: i for i, name in enumerate(LONGEST)}
     items.sort(key=lambda item: place.get(item.path, len(place)))
     if chosen := config.getoption("--part"):
-        thorough = {item: item.get_closest_marker("thorough") is not None for item in items}
-        files = list(dict.fromkeys(item.path for item in items if thorough[item]))
-        files = shard(files, *chosen, rooms=rooms_of(str(config.getoption("--changed")).split()))
-        left = [item for item in items if thorough[item] and item.path not in files]
-        config.hook.pytest_deselected(items=left)
-        items[:] = [item for item in items if not thorough[item] or item.path in files]
+        here = Path(__file__).parent
+        thorough = [item for item in items if item.get_closest_marker("thorough")]
+        pieces = dict(zip(thorough, pieces_of(x.path.relative_to(here).as_posix() for x in thorough), strict=True))
+        rooms = rooms_of(str(config.getoption("--changed")).split())
+        wanted = set(shard(Counter(pieces.values()), *chosen, rooms=rooms))
+        config.hook.pytest_deselected(items=[item for item in thorough if pieces[item] not in wanted])
+        items[:] = [item for item in items if item not in pieces or pieces[item] in wanted]
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -2,6 +2,7 @@
 
 import ast
 import textwrap
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from bayes_grpo.regimes import REGIMES
 from docs._ext.generated import public_names
 from tests.dynamics import test_likelihood
 from tests.helpers.default_run import ROOT, touched
-from tests.helpers.selection import every, few, part, rooms_of, shard
+from tests.helpers.selection import PIECE, few, part, pieces_of, rooms_of, shard
 from tests.logs import test_formats
 from tests.regimes import test_distribution
 
@@ -103,32 +104,33 @@ def test_what_stands_behind_a_mark_is_not_touched(tmp_path: Path):
     assert found.words == {"fit"}
 
 
-def test_parts_are_all_and_none_is_twice():
-    files = list("abcdefgh")
-    parts = [every(files, *part(f"{commit}/3")) for commit in (41, 42, 43)]
-    assert sorted(x for found in parts for x in found) == files
-    assert every(files, *part("44/3")) == parts[0]
+def test_parts_are_all_and_none_is_twice_and_have_equally_many_tests():
+    pieces = pieces_of([f"cli/test_{i % 7}.py" for i in range(400)])
+    tests = Counter(pieces)
+    assert max(tests.values()) == PIECE
+    found = [shard(tests, *part(f"{commit}/8")) for commit in range(41, 49)]
+    assert sorted(x for names in found for x in names) == sorted(tests)
+    length = [sum(tests[x] for x in names) for names in found]
+    assert max(length) - min(length) <= PIECE
+    assert shard(tests, *part("49/8")) == found[0]
     for wrong in ("3", "a/3", "1/0"):
         with pytest.raises(ValueError, match=r"unpack|invalid literal|at least one part"):
             part(wrong)
 
 
-def test_rooms_that_changed_bring_as_many_files_as_the_part_has():
-    changed = [
-        "bayes_grpo/fitting/fit.py",
-        "bayes_grpo/report.py",
-        "tests/rows/test_rows.py",
-        "docs/a.md",
-        "tests/a.py",
-    ]
-    assert rooms_of(changed) == {"fitting", "report", "rows"}
-    files = [Path("tests", room, f"test_{i}.py") for room in ("cli", "fitting") for i in range(8)]
-    parts = [shard(files, number, 8, {"fitting"}) for number in range(8)]
-    assert {len(part) for part in parts} == {4}
-    assert all(len(set(part)) == 4 for part in parts)
-    assert {path.parent.name for path in parts[0][2:]} == {"fitting"}
-    assert {path for part in parts for path in part} == set(files)
-    assert shard(files, 3, 8, {"nothing"}) == every(files, 3, 8)
+def test_rooms_whose_code_changed_bring_half_as_many_tests_as_the_part_has():
+    changed = ["bayes_grpo/fitting/fit.py", "bayes_grpo/report.py", "tests/rows/test_rows.py", "docs/a.md", "README.md"]
+    assert rooms_of(changed) == {"fitting", "report"}
+    tests = Counter(
+        pieces_of(f"{room}/test_{i}.py" for room in ("cli", "fitting") for i in range(32) for _ in range(8))
+    )
+    parts = [shard(tests, number, 8, {"fitting"}) for number in range(8)]
+    alone = [shard(tests, number, 8) for number in range(8)]
+    more = [set(a) - set(b) for a, b in zip(parts, alone, strict=True)]
+    assert [len(x) for x in more] == [4] * 8
+    assert {name.split("/")[0] for x in more for name in x} == {"fitting"}
+    assert len({name for x in more for name in x}) > 4
+    assert shard(tests, 3, 8, {"nothing"}) == alone[3]
 
 
 def test_a_case_that_is_kept_has_to_be_there():

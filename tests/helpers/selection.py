@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence, Set
-from pathlib import Path, PurePosixPath
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Set
+from pathlib import PurePosixPath
 from typing import Any
 
 import pytest
+
+PIECE = 8
+"""Tests of a file that run together."""
 
 
 def few(values: Iterable[Any], *kept: Any, by: Callable[[Any], Any] = lambda value: value) -> list[Any]:
@@ -39,31 +43,50 @@ def part(text: str) -> tuple[int, int]:
     return number % parts, parts
 
 
-def every[T](things: Iterable[T], number: int, parts: int) -> list[T]:
-    """Every so many of things, from one on: neighbours, which take alike long, fall into different parts."""
-    return list(things)[number::parts]
-
-
 def rooms_of(changed: Iterable[str]) -> set[str]:
-    """Rooms of the package whose files, or whose tests, are among changed paths below the repository."""
-    rooms: set[str] = set()
-    for path in map(PurePosixPath, changed):
-        if path.parts[:1] == ("bayes_grpo",):
-            rooms.add(PurePosixPath(path.parts[1]).stem)
-        elif path.parts[:1] == ("tests",) and len(path.parts) > 2:
-            rooms.add(path.parts[1])
-    return rooms
+    """Rooms of the package whose code is among changed paths below the repository."""
+    return {
+        PurePosixPath(path.parts[1]).stem
+        for path in map(PurePosixPath, changed)
+        if path.parts[:1] == ("bayes_grpo",) and path.suffix == ".py"
+    }
 
 
-def shard(files: Sequence[Path], number: int, parts: int, rooms: Set[str] = frozenset()) -> list[Path]:
-    """Every so many of test files, and as many more of the folders named after rooms, so that time stays bounded.
+def pieces_of(files: Iterable[str]) -> list[str]:
+    """The piece of each test, of the files that tests are in: a few of one file's tests, which share its fixtures."""
+    seen: Counter[str] = Counter()
+    pieces = []
+    for name in files:
+        pieces.append(f"{name}#{seen[name] // PIECE}")
+        seen[name] += 1
+    return pieces
 
-    Where the rooms have more files than that, the number decides which, as it does for all files.
+
+def shards(tests: Mapping[str, int], parts: int) -> list[list[str]]:
+    """Pieces in parts of equally many tests: the largest first, each into the part that has fewest so far."""
+    found: list[list[str]] = [[] for _ in range(parts)]
+    total = [0] * parts
+    for name in sorted(tests, key=lambda x: (-tests[x], x)):
+        fewest = total.index(min(total))
+        found[fewest].append(name)
+        total[fewest] += tests[name]
+    return found
+
+
+def shard(tests: Mapping[str, int], number: int, parts: int, rooms: Set[str] = frozenset()) -> list[str]:
+    """One part of the pieces, and some of the folders named after rooms, half as many tests at most: time is bounded.
+
+    Which of the rooms' pieces those are goes round with the number, as the parts do.
     """
-    rotating = every(files, number, parts)
-    near = [path for path in files if path.parent.name in rooms and path not in rotating]
-    first = number * len(rotating) % max(1, len(near))
-    return rotating + (near[first:] + near[:first])[: len(rotating)]
+    own = shards(tests, parts)[number]
+    near = [name for name in sorted(tests) if name.split("/")[0] in rooms and name not in own]
+    first = number % max(1, len(near))
+    left = sum(tests.values()) // (2 * parts)
+    for name in near[first:] + near[:first]:
+        if tests[name] <= left:
+            own.append(name)
+            left -= tests[name]
+    return own
 
 
 def _thorough(value: Any) -> Any:
