@@ -208,11 +208,11 @@ def test_prior_by_flag_replaces_the_default(log: Path):
     ],
 )
 def test_impossible_priors(log: Path, prior: str, parts: tuple[str, ...]):
-    check_refusal(call("fit", log, *SHORT, "--prior", prior), *parts)
+    check_refusal(call("fit", log, *SHORT, "--prior", prior), *parts, code=USAGE)
 
 
 def test_unknown_and_absent_signals(log: Path):
-    check_refusal(call("fit", log, *SHORT, "--signal", "loss"), "'loss'", "auto, reward or eval")
+    check_refusal(call("fit", log, *SHORT, "--signal", "loss"), "'loss'", "auto, reward or eval", code=USAGE)
     check_refusal(call("fit", log, *SHORT, "--signal", "eval"), log.name, "--signal reward")
 
 
@@ -255,8 +255,8 @@ def test_stated_settings_are_no_longer_assumed(log: Path, tmp_path: Path, curve:
     ],
 )
 def test_impossible_settings(log: Path, setting: str, parts: tuple[str, ...]):
-    check_refusal(call("fit", log, *SHORT, "--set", setting), *parts)
-    check_refusal(call("inspect", log, "--set", setting), *parts)
+    check_refusal(call("fit", log, *SHORT, "--set", setting), *parts, code=USAGE)
+    check_refusal(call("inspect", log, "--set", setting), *parts, code=USAGE)
 
 
 @pytest.mark.parametrize(
