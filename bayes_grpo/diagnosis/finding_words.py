@@ -231,7 +231,8 @@ def _few_rows(f: Finding) -> tuple[str, str]:
 
 def _truncated_step(f: Finding) -> str:
     share = f.numbers["share"]
-    which = "all completions" if share >= 0.95 else f"{share:.0%} of the completions"
+    rounded = f"{share:.0%}"
+    which = "all completions" if rounded == f"{1:.0%}" else f"{rounded} of the completions"
     at = f" (mean length {f.numbers['length']:.0f} tokens)" if "length" in f.numbers else ""
     return f"{which} of this step hit the length limit{at}"
 

@@ -313,8 +313,11 @@ def main() -> None:
         found = nested(found, repos)
     table = report(found, repos)
     if not options.only:
-        name = "backtest_apart" if options.apart else "backtest"
-        keep(name, {k: v for k, v in table.items() if k not in ("by_repository", "table")})
+        kept = {k: v for k, v in table.items() if k not in ("by_repository", "table")}
+        if options.apart:
+            keep("backtest_apart", kept)
+        else:
+            keep("backtest", kept)
     if options.json:
         options.json.write_text(json.dumps({**table, "found": found}, indent=1))
 

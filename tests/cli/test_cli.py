@@ -379,16 +379,15 @@ def test_hostile_text_neither_breaks_nor_steers_the_output(
     tmp_path: Path, curve: np.ndarray, write_trl_log: WriteLog, suffix: str
 ):
     path = write_trl_log(tmp_path / f"{HOSTILE}.json", curve)
-    name = f"\x1b[31m[/]{HOSTILE}</script>\x07\u202e"
     plot = tmp_path / f"{HOSTILE}.{suffix}"
-    outcome = call("fit", path, *SHORT, "--run-name", name, "--plot", plot)
+    outcome = call("fit", path, *SHORT, "--plot", plot)
     assert outcome.code == NOT_CONVERGED, outcome
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f\u202e]", outcome.out)
     assert "[red]x[bold]" in outcome.out  # printed, not obeyed
     assert plot.stat().st_size > 1000
     if suffix == "svg":
         assert "<script>" not in plot.read_text(encoding="utf-8")
-    shown = strict_json(call("inspect", path, "--run-name", name, "--json", "--plot", plot).out)
+    shown = strict_json(call("inspect", path, "--json", "--plot", plot).out)
     assert "\x1b" not in shown["name"]
     if suffix == "svg":
         assert "<script>" not in plot.read_text(encoding="utf-8")
@@ -402,7 +401,7 @@ def test_hostile_keys_and_values(tmp_path: Path, curve: np.ndarray, write_trl_lo
         outcome = call(*arguments, "--plot", tmp_path / "p.png")
         assert outcome.code == code, outcome
         assert "\x1b" not in outcome.out + outcome.err
-    check_refusal(call("fit", path, "--column", f"reward={evil}"), "log.json")
+    check_refusal(call("fit", path, "--column", f"reward={evil}"), "log.json", code=USAGE)
 
 
 def test_hostile_names_of_missing_files_stay_on_one_line(tmp_path: Path):

@@ -105,8 +105,8 @@ def test_refresh_interval_of_trl_and_mean_lag_of_each_model():
     ("call", "words"),
     [
         (lambda: reduction.onset_of_oscillation(1.0), "momentum"),
-        (lambda: reduction.published_threshold(0.9, 0), "refresh interval"),
-        (lambda: reduction.critical_gain(0.9, 0, "hold"), "refresh interval"),
+        (lambda: reduction.published_threshold(0.9, 0), "refresh_interval"),
+        (lambda: reduction.critical_gain(0.9, 0, "hold"), "refresh_interval"),
         (lambda: reduction.spectral_radius(0.1, 0.9, 1.5, "hold"), "refresh interval"),  # pyright: ignore[reportArgumentType]
         (lambda: reduction.spectral_radius(0.1, 0.9, 2, "late"), "lag model"),  # pyright: ignore[reportArgumentType]
         (lambda: reduction.critical_gain(0.9, 2, "hold", 1.5), "lag exposure"),

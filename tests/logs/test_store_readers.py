@@ -72,7 +72,7 @@ def test_several_runs_are_listed_and_one_is_chosen(store, tmp_path):
     for wanted, words in (
         (None, r"expected one run, found 2: .*alpha one.*alpha two.*choose with --run"),
         ("alpha", r"found 2 called 'alpha'.*more of its name or id"),
-        ("beta", r"expected a run among .*alpha one.*found 'beta'; correct --run"),
+        ("beta", r"expected a run among .*alpha one.*found 'beta'; correct it"),
     ):
         with pytest.raises(LogReadError, match=words) as error:
             read_log(folder, run=wanted)

@@ -116,7 +116,7 @@ def test_what_is_wrong_is_said_before_the_watch(log, tmp_path):
     for seconds in (0.0, -1.0, float("nan"), float("inf")):
         with pytest.raises(SettingError, match="interval: expected seconds above 0"):
             Patience(interval=seconds)
-        with pytest.raises(SettingError, match="idle timeout: expected seconds above 0"):
+        with pytest.raises(SettingError, match="idle: expected seconds above 0"):
             Patience(idle=seconds)
 
 
