@@ -113,6 +113,8 @@ def scheduled_part(view: RunView) -> str | None:
 
     Its course has no noise beside its change, as a weight has and a measurement has not, and no other component falls.
     """
+    if float(view.reward.fell()[:, -1].mean()) < THRESHOLDS.probable:
+        return None
     falling, steady = [], True
     for name, path in view.paths.components.items():
         change = path.change()

@@ -220,3 +220,11 @@ def test_old_and_dropped_completions_have_their_sentence(name, values, word, say
     found = diagnose(replace(signal(name, values), definitions={name: word})).evidence
     assert ("freshness" in found) is (says is not None)
     assert says is None or says in found["freshness"]
+
+
+def test_a_component_that_falls_under_a_total_that_holds_is_no_scheduled_weight():
+    falls = np.linspace(0.6, 0.1, N)
+    total = 1.2 + 0.01 * NOISE
+    made = {"format_reward": falls, "correctness_reward": total - falls}
+    finding = diagnose(run(total, components=made, reward_high=2.0)).status.finding
+    assert (finding.kind, finding.signals) == ("component_fell", ("format_reward",))
