@@ -294,7 +294,7 @@ def _outlook(f: Forecast, threshold: float) -> RewardOutlook:
         return RewardOutlook(way, f"{what} is expected to {verb} {until}")
     if p_way >= max(0.5, LIKELIER * min(p_up, p_down)):
         return RewardOutlook(way, f"{what} is likely to {verb} {until}", p_way)
-    return RewardOutlook("unclear", f"this log cannot tell whether {what} still rises or falls {until}")
+    return RewardOutlook("unclear", f"this log cannot tell whether {what} rises or falls {until}")
 
 
 def _sentence(s: ForecastSummary) -> str:

@@ -90,8 +90,8 @@ def evaluation_line(d: Diagnosis, finding: bool = True) -> str:
     named = found.kind in _OF_EVALUATION or bool({"eval_reward", "gold_reward"} & {*found.signals})
     if d.paths is None or path is None or (finding and named):
         return ""
-    name = "Gold reward" if d.paths.held_out_name == "gold" else "Evaluation reward"
-    return f"{name}: {path.shown(path.start):.3g} at first, {path.shown(path.now):.3g} now."
+    name = "Gold reward" if d.paths.held_out_name == "gold" else "Evaluation"
+    return f"{name}: {path.shown(path.start):.3g}, now {path.shown(path.now):.3g}."
 
 
 def reason(d: Diagnosis) -> str:

@@ -161,7 +161,7 @@ def test_the_evaluation_stands_next_to_the_reward_in_the_first_line():
     scores = {float(s): float(r) for s, r in zip(step[9::10], 0.5 * rising[9::10] + 0.1, strict=True)}
     run = make_run(step, rising, evals=scores)
     found = diagnose(run)
-    assert "Evaluation reward: 0.2" in view(found).first_lines[0]
+    assert "Evaluation: 0.2" in view(found).first_lines[0]
     assert view(diagnose(make_run(step, rising))).evaluation == ""
     falls = {s: 0.9 - 0.012 * s for s in scores}
     hacked = diagnose(make_run(step, rising, evals=falls))
