@@ -9,7 +9,6 @@ A threshold is left out by a value at which its condition asks for nothing. Ever
 from __future__ import annotations
 
 import argparse
-import csv
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
@@ -32,6 +31,7 @@ from bayes_grpo.diagnosis.view import RunView
 from bayes_grpo.logs.reading import read_log
 from bayes_grpo.signals.thresholds import THRESHOLDS, Thresholds
 from benchmarks.common import keep, say
+from benchmarks.status.logs import indexed
 from benchmarks.status.status import LABELS
 
 NONE = "none"
@@ -120,12 +120,7 @@ def main() -> None:
     parser.add_argument("--keep", action="store_true", help="keep the result among the stored ones")
     options = parser.parse_args()
     names = (NONE, *(b.name for b in fields(Thresholds)))
-    rows = [
-        (row, folder)
-        for folder in options.folders
-        for row in csv.DictReader((folder / "index.csv").open(encoding="utf-8"))
-        if row["outcome_label"] in LABELS
-    ]
+    rows = indexed(options.folders, LABELS)
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         every = [x for x in pool.map(partial(ablated, names=names), *zip(*rows, strict=True)) if x is not None]
     result = {name: summary(every, name) for name in names}

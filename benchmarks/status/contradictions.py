@@ -10,7 +10,6 @@ in standard deviations of one row.
 from __future__ import annotations
 
 import argparse
-import csv
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -35,6 +34,7 @@ from bayes_grpo.signals.run_paths import level_now
 from bayes_grpo.watching.alarms import alarms_of
 from bayes_grpo.watching.result import Watching
 from benchmarks.common import keep, say
+from benchmarks.status.logs import indexed
 
 CUTS = 20
 LEAST = 3
@@ -185,11 +185,7 @@ def main() -> None:
     parser.add_argument("--cuts", type=int, default=CUTS)
     parser.add_argument("--keep", action="store_true", help="keep the result among the stored ones")
     options = parser.parse_args()
-    rows = [
-        (row, folder)
-        for folder in options.folders
-        for row in csv.DictReader((folder / "index.csv").open(encoding="utf-8"))
-    ]
+    rows = indexed(options.folders)
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         every = [x for log in pool.map(partial(cuts_of, cuts=options.cuts), *zip(*rows, strict=True)) for x in log]
     count = Counter(name for x in every for name in x.failed)

@@ -11,7 +11,6 @@ one question alone, whether half of its gain or level is lost (`anchor`): the pa
 from __future__ import annotations
 
 import argparse
-import csv
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -29,11 +28,11 @@ from bayes_grpo.diagnosis.result import Diagnosis
 from bayes_grpo.diagnosis.status import MODES
 from bayes_grpo.logs.reading import read_log
 from bayes_grpo.logs.run import Run
-from bayes_grpo.signals.run_paths import RunPaths
 from bayes_grpo.watching.alarms import alarms_of
 from bayes_grpo.watching.result import Watching
 from benchmarks.common import keep, say
 from benchmarks.status.calibration import Case, calibration
+from benchmarks.status.logs import indexed
 
 BEGINNINGS = (4, 6, 8, 10, 15, 20, 30, 50)
 MEASURED_AT = 10
@@ -138,8 +137,7 @@ def measured(run: Run) -> bool:
 def look(run: Run) -> Look:
     """What is said of a run."""
     d = diagnose(run)
-    paths = RunPaths.of(run)
-    lost = paths is not None and float(paths.reward.lost()[:, -1].mean()) >= ANCHOR
+    lost = d.paths is not None and float(d.paths.reward.lost()[:, -1].mean()) >= ANCHOR
     modes = {mode.name: mode for mode in all_modes()}
     probable = {m for m in MODES if (d.probability.get(m) or 0.0) >= 0.5} | {d.status.finding.mode}
     return Look(
@@ -246,12 +244,7 @@ def main() -> None:
     at_hand: list[Judged] = []
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         for name, folders in (("at hand", asked.folders), ("apart", asked.apart)):
-            rows = [
-                (row, folder)
-                for folder in folders
-                for row in csv.DictReader((folder / "index.csv").open(encoding="utf-8"))
-                if row["outcome_label"] in LABELS
-            ]
+            rows = indexed(folders, LABELS)
             found = pool.map(partial(judged, looks=asked.looks), *zip(*rows, strict=True)) if rows else ()
             logs = [x for x in found if x is not None]
             at_hand = at_hand or logs
