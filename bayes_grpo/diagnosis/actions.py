@@ -205,7 +205,7 @@ SITUATIONS: dict[str, tuple[str, ...]] = {
     "ended flat": ("new run", "easier prompts", "mixed prompts", "log evaluation"),
     "at rest": ("take checkpoint", "stop", *_RISE_AGAIN),
     "rests early": ("look again", *_RISE_AGAIN),
-    "all wrong so far": ("verifier", "look again"),
+    "constant so far": ("verifier", "look again", "stop"),
     "falls early": ("watch fall", "go back", "lower rate"),
     "scheduled weight": ("judge by task", "look at part"),
     CANNOT_TELL: ("look again", "stop"),

@@ -314,8 +314,11 @@ def _calm(facts: Facts) -> Answer:
         return Finding(kind=kind, signals=(view.paths.reward_key,), numbers=levels | numbers, probability=p)
 
     if path.logged.constant and not facts.ended:
-        constant = found("constant_so_far", calm, rewards=facts.rows)
-        return Answer("unclear", constant, "all wrong so far" if facts.all_wrong else "")
+        # Sampled answers never score alike row after row: a level above the lowest that never changes is not measured.
+        unmeasured = facts.constant and not facts.all_wrong
+        p = float("nan") if unmeasured else calm
+        constant = found("constant_so_far", p, rewards=facts.rows, unmeasured=float(unmeasured))
+        return Answer("watch" if unmeasured else "unclear", constant, "constant so far")
     if facts.ended and facts.rows >= THRESHOLDS.direct_rows:
         planned = {} if facts.planned is None else {"planned": facts.planned}
         at = None if facts.rate_spent is None else facts.step_name(facts.rate_spent)

@@ -189,8 +189,10 @@ def _too_early(f: Finding) -> str:
 
 
 def _constant_so_far(f: Finding) -> str:
-    so_far = f"{signal_words(f.signals[0])} is {f.numbers['now']:.4g} in all {f.numbers['rewards']:.0f} rows so far"
-    return f"{so_far}; too early to tell whether it stays there"
+    rows = f"{signal_words(f.signals[0])} is {f.numbers['now']:.4g} in all {f.numbers['rewards']:.0f} rows"
+    if f.numbers["unmeasured"]:
+        return f"{rows}, whatever the policy answers"
+    return f"{rows} so far; too early to tell whether it stays there"
 
 
 def _falls_early(f: Finding) -> str:
@@ -364,11 +366,11 @@ _FINDINGS: Mapping[str, Callable[[Finding], str | tuple[str, str]]] = {
 _MEANS = "the drawn paths of the reward"
 _BASIS: Mapping[str, str] = {
     **dict.fromkeys(("lost_reward", "falls_early", "swings", "rising", "risen", "holding", "flat"), _MEANS),
-    **dict.fromkeys(("constant_reward", "stuck_reward"), "the reward's rows"),
+    **dict.fromkeys(("constant_reward", "constant_so_far", "stuck_reward"), "the reward's rows"),
     **dict.fromkeys(("mostly_solved", "at_ceiling"), "the reward's level"),
     **dict.fromkeys(("ended", "ended_flat"), "the schedule and the reward"),
     **dict.fromkeys(("evaluation_fell", "evaluation_stays"), "train and evaluation reward"),
-    **dict.fromkeys(("too_early", "constant_so_far"), "the number of rows"),
+    "too_early": "the number of rows",
     "not_finite": "the logged values",
     "instability_signs": "the logged signals",
     **dict.fromkeys(("component_fell", "scheduled_weight"), "the reward components"),

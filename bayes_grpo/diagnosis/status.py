@@ -117,7 +117,7 @@ class Status(Result):
     @property
     def chance(self) -> float | None:
         """The probability that is printed with the status; None with too little information or a mere sign."""
-        sign = self.status == "watch" and self.probability < THRESHOLDS.suspect
+        sign = self.status == "watch" and not self.probability >= THRESHOLDS.suspect  # a mere sign has NaN
         return None if self.status == "unclear" or sign else self.probability
 
     @property

@@ -125,6 +125,16 @@ def test_a_reward_that_is_the_same_in_a_few_rows_is_named():
         assert f"The reward is 0.25 in all {n} rows so far" in status.headline
 
 
+def test_a_reward_that_no_answer_changes_is_a_case_for_the_verifier():
+    """Sampled answers do not score .5 alike for sixty rows; at the lowest reward, prompts may be too hard."""
+    constant = diagnose(make_run(steps(60), np.full(60, 0.5))).status
+    assert constant.named == "WATCH"
+    assert constant.headline == "The reward is 0.5 in all 60 rows, whatever the policy answers."
+    assert constant.action.kind == "look"
+    assert constant.action.subject == "verifier"
+    assert "go_on" not in {x.kind for x in constant.actions}
+
+
 def test_picture_and_terminal(hacked, tmp_path):
     result = diagnose(hacked)
     save_plot(plot_diagnosis(result), tmp_path / "page.png")
