@@ -52,6 +52,11 @@ def _rate(f: Facts, factor: float) -> Action:
     return Action(kind="change_setting", setting="learning_rate", factor=factor, numbers=numbers)
 
 
+def _high(f: Facts) -> bool:
+    """Whether the reward is high, so that neither verifier nor length limit keeps it down."""
+    return f.level > THRESHOLDS.near_top
+
+
 def _risky(f: Facts) -> bool:
     """Whether anything speaks against a higher learning rate."""
     parted = max(f.held_out_stays, f.held_out_falls) >= THRESHOLDS.probable
@@ -160,7 +165,7 @@ ACTIONS: dict[str, ActionRow] = {
     ),
     "verifier": ActionRow(
         Action(kind="look", subject="verifier"),
-        lambda f: f.constant or f.all_wrong or f.stuck is not None or f.waste > THRESHOLDS.half,
+        lambda f: f.constant or f.all_wrong or f.stuck is not None or (f.waste > THRESHOLDS.half and not _high(f)),
     ),
     "longer limit": ActionRow(
         lambda f: Action(
@@ -169,6 +174,7 @@ ACTIONS: dict[str, ActionRow] = {
             numbers={"truncated": f.truncated, "truncated_pays": float(f.truncated_pays)},
         ),
         lambda f: f.truncated > THRESHOLDS.truncated,
+        lambda f: f.broken or (f.fails and _high(f)),
     ),
     "entropy term": ActionRow(
         Action(kind="change_setting", setting="entropy"),

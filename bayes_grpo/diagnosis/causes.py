@@ -228,14 +228,14 @@ def _solved(facts: Facts) -> Answer | None:
 
 
 _WASTE = ("idle_steps", "one_sided_groups")
-"""Modes that are no finding of their own where the reward rises all the same."""
+"""Modes that are no finding of their own where the reward clearly rises all the same."""
 _LED_BY = ("truncated_completions", "engine_gap", "length_collapse")
 """Modes that come first among those outside the four failures."""
 
 
 def _other(facts: Facts) -> Answer | None:
     """The most probable finding outside the four failures."""
-    rises = facts.under_way("growing") >= THRESHOLDS.probable
+    rises = facts.under_way("growing") > 1.0 - THRESHOLDS.suspect
     modes = failure_names() - set(MODES) - (set(_WASTE) if rises else set())
     found = [e for mode in modes if (e := _under_way(facts, mode)) is not None]
     e = max(found, key=lambda e: (e.mode in _LED_BY, e.probability, e.mode), default=None)
@@ -250,6 +250,10 @@ def _signs(facts: Facts) -> Answer | None:
     return Answer("watch", found, "ended" if facts.ended else "instability signs")
 
 
+_FIRST_LOOK = {"reward_hacking": "read completions", "advantage_degeneracy": "mixed prompts"}
+"""Mode that is merely possible → name of the look that tells more, where waiting tells nothing."""
+
+
 def _suspected(facts: Facts) -> Answer | None:
     """A failure that the log can show, with a probability below one half."""
     p = {m: facts.under_way(m) for m in MODES if facts.timeline.modes[m].seen}
@@ -259,7 +263,7 @@ def _suspected(facts: Facts) -> Answer | None:
     if mode == "dynamical_instability" and facts.fell >= THRESHOLDS.suspect:
         return _fell(facts)
     possible = Finding(kind=kind_of(mode), probability=p[mode])
-    return Answer("watch", possible, first=ACTIONS["watch it"].of(facts))
+    return Answer("watch", possible, first=ACTIONS[_FIRST_LOOK.get(mode, "watch it")].of(facts))
 
 
 def _fell(facts: Facts) -> Answer:

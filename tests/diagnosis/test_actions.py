@@ -115,6 +115,26 @@ def test_truncated_completions_that_earn_are_not_called_worthless():
     assert "some truncated completions earn reward" in top.action.sentence
 
 
+def test_groups_without_variance_at_a_high_reward_are_no_fault_of_verifier_or_limit():
+    for f in RUNS:
+        if f.level > THRESHOLDS.near_top and f.fails and not f.not_finite:
+            first = advice("advantage_degeneracy", f)[0]
+            assert (first.kind, first.subject) in (("change_prompts", "mixed"), ("look", "last_completions"))
+
+
+def test_rows_without_variance_are_named_unless_the_reward_clearly_rises():
+    """Two rows of three without variance: a rise within the noise does not make up for them, a clear one does."""
+    rng = np.random.default_rng(8)
+    idle = rng.permutation(np.repeat([1.0, 0.0], [40, 20]))
+    noise = 0.004 * rng.standard_normal(60)
+    kinds = []
+    for rise in (0.002, 0.02):
+        y = np.linspace(-0.10, -0.10 + rise, 60) + noise
+        status = diagnose(make_run(steps(60), y, signals={"frac_reward_zero_std": idle})).status
+        kinds.append((status.finding.kind, status.action.kind))
+    assert kinds == [("idle_steps", "change_prompts"), ("rising", "go_on")]
+
+
 def test_solved_needs_a_held_out_score():
     y = np.minimum(np.linspace(0.4, 1.2, 80), 0.99) + 0.003 * np.random.default_rng(3).standard_normal(80)
     alone = diagnose(make_run(steps(80), np.minimum(y, 1.0), reward_low=0.0, reward_high=1.0)).status

@@ -23,7 +23,7 @@ class AdvantageDegeneracy(Mode):
     required_signal = "the share of zero-variance groups"
     wants = ("frac_reward_zero_std",)
     chances = Calibration(0.02, 0.03, 0.85)
-    remedies = ("longer limit", "verifier", "easier prompts", "larger groups", "mixed prompts", "harder prompts")
+    remedies = ("longer limit", "verifier", "easier prompts", "mixed prompts", "larger groups", "harder prompts")
 
     def certain(self, view: RunView) -> bool:
         """Whether every row has the lowest reward and no group any variance."""
