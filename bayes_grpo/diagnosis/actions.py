@@ -212,6 +212,7 @@ SITUATIONS: dict[str, tuple[str, ...]] = {
     "at rest": ("take checkpoint", "stop", *_RISE_AGAIN),
     "rests early": ("look again", *_RISE_AGAIN),
     "constant so far": ("verifier", "look again", "stop"),
+    "unmeasured": ("verifier",),
     "falls early": ("watch fall", "go back", "lower rate"),
     "scheduled weight": ("judge by task", "look at part"),
     CANNOT_TELL: ("look again", "stop"),

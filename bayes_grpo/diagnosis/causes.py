@@ -318,11 +318,12 @@ def _calm(facts: Facts) -> Answer:
         return Finding(kind=kind, signals=(view.paths.reward_key,), numbers=levels | numbers, probability=p)
 
     if path.logged.constant and not facts.ended:
-        # Sampled answers never score alike row after row: a level above the lowest that never changes is not measured.
-        unmeasured = facts.constant and not facts.all_wrong
-        p = float("nan") if unmeasured else calm
-        constant = found("constant_so_far", p, rewards=facts.rows, unmeasured=float(unmeasured))
-        return Answer("watch" if unmeasured else "unclear", constant, "constant so far")
+        constant = found("constant_so_far", calm, rewards=facts.rows, unmeasured=0.0)
+        if facts.all_wrong or not facts.constant:
+            return Answer("unclear", constant, "constant so far")
+        # Sampled answers do not score alike row after row: a level above the lowest that never changes is not measured.
+        numbers = {**constant.numbers, "unmeasured": 1.0}
+        return Answer("watch", replace(constant, numbers=numbers, probability=float("nan")), "unmeasured")
     if facts.ended and facts.rows >= THRESHOLDS.direct_rows:
         planned = {} if facts.planned is None else {"planned": facts.planned}
         at = None if facts.rate_spent is None else facts.step_name(facts.rate_spent)
