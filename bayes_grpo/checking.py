@@ -27,6 +27,7 @@ from bayes_grpo.common.results import About, Result, fields_of, frame_of
 from bayes_grpo.common.sampling import spread
 from bayes_grpo.comparison.changes import CLEAR_FACTOR, SignalChange, change_words, find_changes
 from bayes_grpo.fitting.draws import Draws
+from bayes_grpo.fitting.prior_check import PriorCheck, check_prior
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.sampling.target import summarize_draws
 
@@ -81,6 +82,7 @@ class Check(Result):
     Attributes:
         sentence: The verdict.
         findings: The four checks.
+        prior: Runs drawn from the priors, next to the logged rows.
         residuals: Standardized residuals at posterior draws, for pictures.
         about: Which rows were fitted.
         regime: Name of the regime.
@@ -89,6 +91,7 @@ class Check(Result):
 
     sentence: str
     findings: tuple[CheckLine, ...]
+    prior: PriorCheck
     residuals: Residuals
     about: About
     regime: str
@@ -184,6 +187,7 @@ def check(fit: Fit) -> Check:
     return Check(
         sentence=check_sentence(findings, fit.regime.name, n),
         findings=findings,
+        prior=check_prior(fit),
         residuals=residuals,
         about=fit.about,
         regime=fit.regime.name,

@@ -23,6 +23,7 @@ def check_document(c: Check) -> Document:
         title=c.about.run,
         about=f"{c.about.rows} rows of {c.about.signal}, regime {c.regime}",
         answer=sentence_case(c.sentence),
+        why=c.prior.sentence,
         do="compare regimes (bayes-grpo compare)." if c.misses else "",
         tone=_tone(c),
         table=table("Residuals against replicated rows", heads, rows),

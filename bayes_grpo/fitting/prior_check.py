@@ -1,0 +1,114 @@
+"""Prior predictive check: runs drawn from the priors of a fit, next to the rows that were logged.
+
+A prior is to make runs like the log and little else (Gabry et al. 2019, https://doi.org/10.1111/rssa.12378). Three
+shares say how far it does: that of the runs which stay in the range of the reward, a tenth of it wider at both ends;
+and those of the runs that scatter and that change more than the log. A log far out in either is one that the priors
+hardly allow.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayes_grpo.common.intervals import percent
+from bayes_grpo.fitting.result import Fit
+from bayes_grpo.logs.settings import Provenance
+from bayes_grpo.rows.series import is_share
+
+MARGIN = 0.1
+"""Prior runs may leave the range of the reward by this share of it."""
+RARE = 0.01
+"""A log beyond this share of the prior runs is unlike them."""
+_FAR = 1e9
+"""Standard deviations of the rows at which a prior run is cut off."""
+
+
+@dataclass(frozen=True)
+class PriorCheck:
+    """Runs drawn from the priors of a fit, next to its rows.
+
+    Attributes:
+        runs: Number of runs drawn.
+        low: Lowest reward of a run that counts as inside; NaN where the range is unknown.
+        high: Highest one, likewise.
+        inside: Share of the runs all of whose rows lie between them; NaN where the range is unknown.
+        rows_inside: Share of all rows, likewise.
+        scatter: Share of the runs whose rows have a larger standard deviation than the logged ones.
+        change: Share of the runs whose mean moves further from the first to the last fifth of the rows.
+    """
+
+    runs: int
+    low: float
+    high: float
+    inside: float
+    rows_inside: float
+    scatter: float
+    change: float
+
+    @property
+    def unlike(self) -> bool:
+        """Whether the log lies beyond nearly all prior runs."""
+        return any(not RARE <= share <= 1.0 - RARE for share in (self.scatter, self.change))
+
+    @property
+    def sentence(self) -> str:
+        """The shares, in words."""
+        more = f"{percent(self.scatter)} scatter more than this log and {percent(self.change)} change more"
+        end = "; the priors hardly allow such a log (--prior changes them)." if self.unlike else "."
+        if math.isnan(self.inside):
+            return f"Of {self.runs:,} runs drawn from the priors {more}{end}"
+        kept = (
+            f"{percent(self.inside)} stay in [{self.low:g}, {self.high:g}] ({percent(self.rows_inside)} of their rows)"
+        )
+        return f"Of {self.runs:,} runs drawn from the priors {kept}, {more}{end}"
+
+
+def check_prior(fit: Fit) -> PriorCheck:
+    """The prior predictive check of a fit.
+
+    Args:
+        fit: The fit, new or loaded.
+
+    Returns:
+        The shares of its prior runs.
+    """
+    y = fit.observed()
+    drawn = fit.data["prior_predictive"].dataset["y"].to_numpy().reshape(-1, len(y))
+    low, high = _range(fit, y)
+    margin = MARGIN * (high - low)
+    low, high = low - margin, high + margin
+    within = (drawn >= low) & (drawn <= high)
+    known = math.isfinite(margin)
+    scale = max(float(y.std()), 1e-300)
+    relative = np.clip((drawn.astype(float) - y.mean()) / scale, -_FAR, _FAR)  # a run that explodes is infinite
+    own = (y - y.mean()) / scale
+    return PriorCheck(
+        runs=len(drawn),
+        low=low,
+        high=high,
+        inside=float(within.all(axis=1).mean()) if known else math.nan,
+        rows_inside=float(within.mean()) if known else math.nan,
+        scatter=float(np.mean(relative.std(axis=1) > own.std())),
+        change=float(np.mean(_change(relative) > _change(own[None]))),
+    )
+
+
+def _range(fit: Fit, y: np.ndarray) -> tuple[float, float]:
+    """Range of the reward: as given, or [0, 1] where all rows lie in it; NaN where an end is unknown."""
+    ends = [
+        float(x["value"]) if x and x["provenance"] != Provenance.ASSUMED.value else math.nan
+        for x in (fit.settings.get(name) for name in ("reward_low", "reward_high"))
+    ]
+    if not is_share(y):
+        return ends[0], ends[1]
+    low, high = (default if math.isnan(end) else end for end, default in zip(ends, (0.0, 1.0), strict=True))
+    return low, high
+
+
+def _change(rows: np.ndarray) -> np.ndarray:
+    """Distance between the means of the first and the last fifth of the rows, shape (runs,)."""
+    k = max(1, rows.shape[1] // 5)
+    return np.abs(rows[:, -k:].mean(axis=1) - rows[:, :k].mean(axis=1))
