@@ -122,6 +122,11 @@ class SignalPath:
         """Draws of the best level, shape (draws,)."""
         return self.trailing[:, self.best_block]
 
+    @property
+    def peaked(self) -> bool:
+        """Whether the last level lies below the best by any amount, with more than the probability of a suspicion."""
+        return float((self.best > self.now).mean()) > 1.0 - THRESHOLDS.suspect
+
     def fell(self, share: float = THRESHOLDS.fell) -> np.ndarray:
         """Whether it lies below its best by a share of that, and by 2% of the span, at each block, shape (draws, n)."""
         low = self.low if np.isfinite(self.low) else float(self.logged.value.min())

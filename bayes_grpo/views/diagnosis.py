@@ -79,7 +79,9 @@ _OF_EVALUATION = ("evaluation_fell", "evaluation_stays", "reward_hacking", "solv
 
 
 def evaluation_line(d: Diagnosis, finding: bool = True) -> str:
-    """The first and the last level of the evaluation reward; "" where none is logged next to a train reward.
+    """First, last and best level of the evaluation reward, the best where it clearly lies above the last.
+
+    "" where no evaluation reward is logged next to a train reward.
 
     Args:
         d: The diagnosis.
@@ -91,7 +93,9 @@ def evaluation_line(d: Diagnosis, finding: bool = True) -> str:
     if d.paths is None or path is None or (finding and named):
         return ""
     name = "Gold reward" if d.paths.held_out_name == "gold" else "Evaluation"
-    return f"{name}: {path.shown(path.start):.3g}, now {path.shown(path.now):.3g}."
+    at = path.last_step[path.best_block]
+    best = f", best {path.shown(path.best):.3g} about step {at:.0f}" if path.peaked else ""
+    return f"{name}: {path.shown(path.start):.3g}{best}, now {path.shown(path.now):.3g}."
 
 
 def reason(d: Diagnosis) -> str:

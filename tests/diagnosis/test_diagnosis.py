@@ -125,6 +125,15 @@ def test_a_reward_that_is_the_same_in_a_few_rows_is_named():
         assert f"The reward is 0.25 in all {n} rows so far" in status.headline
 
 
+def test_a_slow_rise_that_goes_on_is_no_plateau():
+    """From .10 to .17 in a straight line: the last half stays within 4% of the range, at the pace of the first."""
+    noise = 0.004 * np.random.default_rng(8).standard_normal(60)
+    rising = make_run(steps(60), np.linspace(0.10, 0.17, 60) + noise, reward_low=0.0, reward_high=1.0)
+    bent = np.minimum(np.linspace(0.10, 0.31, 60), 0.17)
+    resting = make_run(steps(60), bent + noise, reward_low=0.0, reward_high=1.0)
+    assert [diagnose(x).status.finding.kind for x in (rising, resting)] == ["rising", "at_rest"]
+
+
 def test_a_reward_that_no_answer_changes_is_a_case_for_the_verifier():
     """Sampled answers do not score .5 alike for sixty rows; at the lowest reward, prompts may be too hard."""
     constant = diagnose(make_run(steps(60), np.full(60, 0.5))).status

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -168,3 +169,14 @@ def test_the_evaluation_stands_next_to_the_reward_in_the_first_line():
     assert hacked.status.finding.kind in ("reward_hacking", "evaluation_fell")
     assert view(hacked).evaluation == ""  # its own sentence has it
     assert evaluation_line(hacked, finding=False) != ""
+
+
+def test_the_evaluation_line_names_its_best_where_it_is_past_it():
+    """A peak that is lost by a fourteenth is no failure, but one wants that checkpoint."""
+    step = steps(100)
+    at = step[4::5]
+    rising = 0.3 + 0.004 * step
+    score = np.where(at <= 60, 0.40 + 0.005 * at, 0.70 - 0.0013 * (at - 60))
+    found = diagnose(make_run(step, rising, evals={float(s): float(r) for s, r in zip(at, score, strict=True)}))
+    line = evaluation_line(found, finding=False)
+    assert re.fullmatch(r"Evaluation: 0\.4\d*, best 0\.[67]\d* about step 6[05], now 0\.6\d*\.", line), line

@@ -1,6 +1,8 @@
 """Plateau: the reward no longer changes. Not a failure, but there are remedies.
 
-|level now - level at the middle and at three quarters of the rows| < 4% of the range
+|level now - level at the middle and at three quarters of the rows| < 4% of the range,
+
+and not a rise of 5% of the range whose last half goes on at half its mean pace or more: that is slow, but no rest.
 """
 
 from __future__ import annotations
@@ -29,8 +31,11 @@ class Plateaued(Mode):
         level = path.trailing
         place = np.arange(level.shape[1])
         near = THRESHOLDS.rests * path.span
-        moved = [np.abs(level - level[:, place * part // 4]) for part in (2, 3)]
-        return (moved[0] < near) & (moved[1] < near) & (place > 0)
+        late = level - level[:, place // 2]
+        last = level - level[:, place * 3 // 4]
+        gain = level - path.start[:, None]
+        goes_on = (gain > THRESHOLDS.material * path.span) & (late > THRESHOLDS.half * 0.5 * gain)
+        return (np.abs(late) < near) & (np.abs(last) < near) & ~goes_on & (place > 0)
 
     def text(self, view: RunView, first: float, last: float) -> str:
         """Mean reward of the episode."""
