@@ -338,6 +338,6 @@ def _calm(facts: Facts) -> Answer:
         return Answer("done", found("at_rest", rests), "at rest")
     if rests >= THRESHOLDS.probable and facts.rows >= THRESHOLDS.waste_rows:
         return Answer("watch", found("flat", rests))
-    if facts.rose:
+    if facts.rose or facts.crept:
         return Answer("fine", found("risen", calm))
     return Answer("unclear", found("too_early", min(max(rises, 1.0 - rises), calm)))

@@ -159,7 +159,7 @@ def _ended(f: Finding) -> str:
 def _not_risen(f: Finding) -> str:
     if f.numbers["now"] <= f.numbers["start"]:
         return "the reward has not risen"
-    return "the reward has " + ("risen only slightly" if f.numbers["crept"] else "not clearly risen")
+    return "the reward has " + ("risen, perhaps only slightly" if f.numbers["crept"] else "not clearly risen")
 
 
 def _rising(f: Finding) -> str:
