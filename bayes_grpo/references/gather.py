@@ -24,7 +24,8 @@ import numpy as np
 from bayes_grpo.common.errors import BayesGrpoError, FitError
 from bayes_grpo.common.text import plain
 from bayes_grpo.logs.finding import is_output_directory, runs_at
-from bayes_grpo.logs.reading import PathLike, RunLike, is_tabular, logs_at, read_log
+from bayes_grpo.logs.in_memory import is_tabular
+from bayes_grpo.logs.reading import PathLike, RunLike, logs_at, read_log
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.series import Series
