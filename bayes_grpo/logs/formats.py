@@ -38,6 +38,20 @@ _STORES = (MAGIC, b":W&B", PARQUET)
 """How files begin that are no text; event files of TensorBoard begin with a length and its checksum."""
 
 
+_IN_MARGIN = re.compile(r'[ \t]{0,8}[|+]?[ \t]{0,40}(["{}\[\]][^\n]*?)?[ \t|]{0,9}')
+"""A line of JSON as a page that shows files, or the difference of two, prints it; or an empty one of these."""
+_MOSTLY = 0.8
+
+
+def _without_margin(text: str) -> str:
+    """JSON without what stands before and behind each line in a page that shows files or differences of two."""
+    if not text.lstrip().startswith(("|", "+", "diff --git ")):
+        return text
+    lines = [line for line in text.splitlines() if line.strip()]
+    found = [m[1] or "" for m in map(_IN_MARGIN.fullmatch, lines) if m is not None]
+    return "\n".join(found) if len(found) >= _MOSTLY * len(lines) else text
+
+
 @dataclass(frozen=True)
 class Source:
     """One file, read whole.
@@ -59,7 +73,7 @@ class Source:
             return ""
         if self.data.startswith(_UTF_16):
             return self.data.decode("utf-16", errors="ignore").replace("\0", "")  # the last may be half a character
-        return self.data.replace(b"\0", b"").decode("utf-8-sig", errors="replace")
+        return _without_margin(self.data.replace(b"\0", b"").decode("utf-8-sig", errors="replace"))
 
     @cached_property
     def head(self) -> str:

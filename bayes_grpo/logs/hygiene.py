@@ -131,7 +131,9 @@ def tidy(mapped: Columns, summary: np.ndarray, row_steps: float, file: np.ndarra
     _note_order(rows.step[rows.train], {k: v[rows.train] for k, v in columns.items()}, notes)
     rest, resumes = _without_abandoned(rows, columns["reward"], file, notes)
     step, columns = _one_row_a_step(rest, columns, notes)
-    eval_step, evals, _ = merge_steps(rows.step[rest.evals], {"reward": mapped.evals[rest.evals]})
+    eval_step, evals, repeated = merge_steps(rows.step[rest.evals], {"reward": mapped.evals[rest.evals]})
+    if repeated and not resumes:
+        notes.append(f"{counted(repeated, 'evaluation')} logged more than once; the last record of each is kept")
     columns = _without_uncomputed(columns, mapped.broken, notes)
     parts = {k: columns[k] for k in sorted(columns) if k in mapped.parts}
     return Run(

@@ -278,7 +278,10 @@ def _combined(columns: Columns, derived: Derived) -> np.ndarray | None:
 
 
 def _pooled(columns: Columns, keys: list[str], pool: str) -> np.ndarray:
-    """The first of some keys, or their sum or mean, shape (n,); a sum is 0 on rows with a reward and none of them."""
+    """The first of some keys, or their sum or mean, shape (n,); a sum is 0 on rows of their kind with none of them.
+
+    Those are the rows with a reward, or with a length of completions where what they took has rows of its own.
+    """
     index = columns.index
     if pool == "first":
         return index.table.column(keys[0])
@@ -287,9 +290,12 @@ def _pooled(columns: Columns, keys: list[str], pool: str) -> np.ndarray:
     total = np.nansum(values, axis=0)
     if pool == "mean":
         return np.where(known.any(axis=0), total / np.maximum(known.sum(axis=0), 1), np.nan)
-    reward = index.first(columns.trainer.keys["reward"], columns.trainer.prefixes)
-    rewarded = np.isfinite(index.table.column(reward or ""))
-    return np.where(known.any(axis=0) | rewarded, total, np.nan)
+    for name in ("reward", "completion_length"):
+        key = index.first(columns.trainer.keys.get(name, ()), columns.trainer.prefixes)
+        of_kind = np.isfinite(index.table.column(key or ""))
+        if np.any(of_kind & known.any(axis=0)):
+            return np.where(of_kind | known.any(axis=0), total, np.nan)
+    return np.where(known.any(axis=0), total, np.nan)
 
 
 def _evals(columns: Columns, named: str | None) -> np.ndarray:

@@ -7,6 +7,7 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial, reduce
 from pathlib import Path
@@ -20,6 +21,8 @@ from bayes_grpo.logs.formats import Parsed, Reader, Source, load, pick_reader
 from bayes_grpo.logs.in_memory import is_tabular, of_client, parsed_of, what_is
 from bayes_grpo.logs.options import SIDECAR_NAME, checked, checked_columns, read_sidecar
 from bayes_grpo.logs.parts import as_one_run, parts_in
+from bayes_grpo.logs.readers.console import names_reward
+from bayes_grpo.logs.readers.json_text import CutOffError, before_cut
 from bayes_grpo.logs.run import Run
 
 if TYPE_CHECKING:
@@ -192,7 +195,10 @@ def _run_and_training(wanted: str | None) -> tuple[str | None, str | None]:
 def _readable(
     found: Found, format: str | None, whole_lines: bool, wanted: str | None
 ) -> tuple[list[_ReadFile], list[Path]]:
-    """The readable files of a store's run, or the first of them; and the files that could not be read."""
+    """The readable files of a store's run, or the first of them; and the files that could not be read.
+
+    Of JSON that is cut off the whole values are read where no file is whole.
+    """
     read: list[_ReadFile] = []
     failed: list[tuple[Path, LogReadError]] = []
     for file in found.files:
@@ -203,15 +209,33 @@ def _readable(
             continue
         if not found.id:
             break
+    if not read and not whole_lines:
+        rests = (_read_before_cut(file, format, wanted) for file, error in failed if isinstance(error, CutOffError))
+        read = [rest for rest in rests if rest is not None][:1]
     if not read:
         file, error = failed[0]
         raise LogReadError(f"{clean(file, 200)}: {error.message}", parameter=error.parameter)
-    return read, [file for file, _ in failed]
+    taken = {x.source.path for x in read}
+    return read, [file for file, _ in failed if file not in taken]
+
+
+def _read_before_cut(file: Path, format: str | None, wanted: str | None) -> _ReadFile | None:
+    """The rows of a file of JSON that is cut off, as far as it goes; None where it ends before a reward."""
+    source = load(file)
+    note = f"the file is cut off in line {len(source.text.splitlines())}; it is read as far as it goes"
+    with suppress(LogReadError):
+        read = _read_source(replace(source, data=before_cut(source.text.strip()).encode()), format, False, wanted)
+        if names_reward(read.parsed.table.keys):
+            return read._replace(source=source, parsed=read.parsed.noted(note))
+    return None
 
 
 def _read_file(file: Path, format: str | None, whole_lines: bool, wanted: str | None) -> _ReadFile:
     """The rows of a file, by the reader that fits or was named."""
-    source = load(file)
+    return _read_source(load(file), format, whole_lines, wanted)
+
+
+def _read_source(source: Source, format: str | None, whole_lines: bool, wanted: str | None) -> _ReadFile:
     reader = pick_reader(source, format)
     lost = source.nul_bytes
     if whole_lines and reader.name in _LINES:

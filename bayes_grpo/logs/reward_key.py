@@ -71,7 +71,7 @@ NO_NUMBER = "no number in it"
 NO_SIGNAL = "no known signal"
 OURS = "written by bayes-grpo"
 EVALUATION = "of an evaluation, and not its mean reward"
-_EVALUATION = re.compile(r"(?:(?:^|[/_])(?:eval|val|validation|test|dev|heldout|held_out)|^valid)(?:[/_]|$)")
+_EVALUATION = re.compile(r"(?:(?:^|[/_])(?:eval|val|validation|test|dev|heldout|held_out)|^valid)(?:[-/_]|$)")
 _COUNTS = re.compile(r"(?:^|[/_])(?:steps?|epoch|iteration|iter|_?timestamp|_?runtime|batch|episode|progress)$")
 _NO_REWARD = re.compile(_COUNTS.pattern + "|std$|adv|grad|percent|memory|speed")
 
@@ -148,7 +148,7 @@ def suggested_keys(table: Table, unused: Mapping[str, str], known: Collection[st
 
 
 _NOT_A_MEAN = re.compile(
-    r"std|stdev|variance|\bvar\b|min|max|p10|p90|median|eval|^valid|(?:^|[/_])val(?:[/_]|idat|ue)|(?<!la)test|zero|count|frac|weight|kl|runtime|time|diff"
+    r"std|stdev|variance|\bvar\b|min|max|p10|p90|median|eval|^valid|(?:^|[/_])val(?:[-/_]|idat|ue)|(?<!la)test|zero|count|frac|weight|kl|runtime|time|diff"
 )
 _RATE = re.compile(
     r"(?:train[/_])?(?:(?:success|solve|solved|pass|win|correct)_?rate|(?:mean_|avg_)?(?:accuracy|acc)(?:_mean)?|solved)"

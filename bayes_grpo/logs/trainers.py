@@ -117,13 +117,13 @@ TRAINERS = (
     _VERL,
     trainer_row(
         name="OpenRLHF",
-        signature="train/group_reward_std train/actor_lr train/actor_grad_norm train/ppo_clip_ratio",
-        keys="""step: train/global_step eval/global_step | step; reward: train/reward;
-            heldout: eval/*pass1 eval/*pass*; entropy: train/entropy_loss; clip_ratio: train/ppo_clip_ratio;
-            grad_norm: train/actor_grad_norm; learning_rate: train/actor_lr; loss: train/policy_loss train/act_loss;
-            update_kl: train/ppo_kl; engine_mismatch: train/logprobs_diff=abs train/vllm_kl=k1;
-            dropped: train/rollout/dropped/total=groups; step_time: train/timing/step_total;
-            completions_clipped_ratio: train/truncated""",
+        signature="actor_lr actor_grad_norm ppo_clip_ratio",
+        keys="""step: train/global_step eval/global_step | step; reward: reward;
+            heldout: eval/*pass1 eval/*pass*; entropy: entropy_loss; clip_ratio: ppo_clip_ratio;
+            grad_norm: actor_grad_norm; learning_rate: actor_lr; loss: policy_loss act_loss; update_kl: ppo_kl;
+            engine_mismatch: logprobs_diff=abs vllm_kl=k1; dropped: rollout/dropped/total=groups;
+            step_time: timing/step_total; completions_clipped_ratio: truncated""",
+        prefixes=("train/", ""),
         derived=(Derived("filtered_groups", {"train/dynamic_filtering_pass_rate": -0.01}, 1.0, definition="share"),),
         defaults=ADAM | {"prompts_per_step": 1024, "schedule": "cosine"},
         std_kind="within",
@@ -145,6 +145,7 @@ TRAINERS = (
             completions_clipped_ratio: train/agg/all/*/is_truncated/mean""",
         derived=(
             Derived("frac_reward_zero_std", {"train/agg/all/*/solved_none": 1.0, "train/agg/all/*/solved_all": 1.0}),
+            Derived("frac_reward_zero_std", {"trainable": -1.0}, 1.0),  # of its console
         ),
         config="""group_size: orchestrator/group_size group_size orchestrator/rollouts_per_example
             rollouts_per_example; momentum: trainer/optim/betas1 optim/betas1;
@@ -219,7 +220,12 @@ TRAINERS = (
             completion_length_max: rollout/response_len/max;
             completions_clipped_ratio: rollout/truncated_ratio rollout/truncated""",
         rollouts="rollout/step eval/step",
-        derived=(Derived("filtered_groups", {"rollout/zero_std/count_*": 1.0}, pool="sum", definition="flat"),),
+        derived=(
+            Derived(
+                "filtered_groups", {"rollout/dynamic_filter/drop_zero_std_*": 1.0}, pool="sum", definition="groups"
+            ),
+            Derived("filtered_groups", {"rollout/zero_std/count_*": 1.0}, pool="sum", definition="flat"),
+        ),
         config="""group_size: n_samples_per_prompt; momentum: adam_beta1; schedule: lr_decay_style;
             completions_per_step: global_batch_size""",
         rows_without_rollout=True,

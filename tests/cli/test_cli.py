@@ -274,7 +274,7 @@ def test_wrong_usage_is_exit_code_2(arguments: list[str]):
 # ---- bad input: one line, nothing written
 
 BAD_LOGS: dict[str, tuple[bytes, tuple[str, ...]]] = {
-    "cut.json": (b'{"log_history": [{"step": 1, "reward": 0.1}, {"st', ("cut off", "checkpoint")),
+    "cut.json": (b'{"log_history": [{"step": 1', ("cut off", "checkpoint")),
     "three_rows.csv": (b"step,reward\n1,0.5\n2,0.6\n3,0.7\n", ("at least", "found 3")),
     "constant.csv": (b"step,reward\n" + b"".join(b"%d,0.5\n" % i for i in range(1, 31)), ("0.5 in all 30 rows",)),
 }

@@ -21,7 +21,7 @@ GOOD = "step,reward\n1,0.1\n2,0.2\n"
         ("a.zip", b"PK\x03\x04" + bytes(20), "zip data"),
         ("a.pt", b"\x80\x02}q\x00.", "a Python pickle"),
         ("a.wandb", b":W&B\xe1\xbe\x00" + bytes(20), ".wandb file"),
-        ("a.json", '{"log_history": [{"reward": 0.1, "st', "the end of the file at line 1 column"),
+        ("a.json", '{"log_history": [{"reward": 0.1', "the end of the file at line 1 column"),
         ("a.json", '[{"a":' * 100_000, "values that cannot be parsed"),
         ("a.json", '[{"reward": ' + "9" * 5000 + "}]", "values that cannot be parsed"),
         ("a.json", "[]", "none in it"),

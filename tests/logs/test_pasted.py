@@ -540,3 +540,78 @@ def test_what_only_sounds_like_a_signal_is_not_suggested(write):
     rows = [{"step": i, "reward": 0.1 * i, **dict.fromkeys(names, 0.1 + 0.01 * i)} for i in range(1, 6)]
     run = read_log(write("log.jsonl", "\n".join(map(json.dumps, rows))))
     assert {"heldout", "staleness", "grad_norm", "reward_std", "frac_reward_zero_std"}.isdisjoint(run.suggested)
+
+
+def in_a_viewer(text: str) -> str:
+    return "\n".join(f"| {line.strip()} | |" for line in text.splitlines())
+
+
+def in_a_viewer_between_bars(text: str) -> str:
+    return "| " + " |\n|\n".join(line.strip() for line in text.splitlines())
+
+
+def as_a_difference(text: str) -> str:
+    head = 'diff --git "a/state.json" "b/state.json"\nnew file mode 100644\n--- /dev/null\n+++ "b/state.json"\n'
+    return f"{head}@@ -0,0 +1,900 @@\n" + "\n".join(f"+{line}" for line in text.splitlines())
+
+
+@pytest.mark.parametrize("shown", [in_a_viewer, in_a_viewer_between_bars, as_a_difference])
+def test_a_state_as_a_page_shows_it(write, shown):
+    state = {"global_step": 24, "is_world_process_zero": True, "max_steps": 24}
+    state |= {"log_history": [row | {"step": i, "note": "a | b"} for i, row in enumerate(LINES, 1)]}
+    text = json.dumps(state, indent=2)
+    for end, n in ((len(text), 24), (text.index('"step": 11'), 10)):
+        run = read_log(write("state.txt", shown(text[:end])))
+        assert_read(run, step=range(1, n + 1), reward=REWARD[:n], format="trl_trainer_state")
+    run = read_log(write("part.txt", shown(text[text.index('"log_history"') : text.index('"step": 11')])))
+    assert_read(run, step=range(1, 11), reward=REWARD[:10])
+
+
+def test_a_table_in_markdown_keeps_its_bars(write):
+    table = "| step | reward |\n|---|---|\n" + "".join(f"| {i} | {0.1 * i} |\n" for i in range(1, 6))
+    assert_read(read_log(write("a.md", table)), step=range(1, 6), format="marked_table")
+
+
+def gathered(*rewards: float) -> str:
+    shown = "gather: 100%|█| 6/6 [0{}:37<00:00, 86.33s/it, reward={}, format_reward=0.588, sources_count=8, compl"
+    return "\n".join(
+        f"{shown.format(i, reward)}\nPacked 3 trajectories\n[train] step={i} epoch={i}"
+        for i, reward in enumerate(rewards)
+    )
+
+
+def test_a_bar_for_the_rollouts_of_each_step_is_a_row_each(write):
+    assert_read(read_log(write("art.log", gathered(0, 0.113, 0.25))), step=[1, 2, 3], reward=[0, 0.113, 0.25])
+    assert_read(read_log(write("one.log", gathered(0.113))), step=[6], reward=[0.113])
+
+
+def test_a_line_that_begins_as_an_evaluation_is_one(write):
+    lines = [f"Step {i}/60 | reward: {0.01 * i:.2f}" for i in range(10, 70, 10)]
+    lines += [f"[EVAL] Task 0 Step {i} | Reward: 0.{i}±0.145 | Pass: 23.4%" for i in (20, 60, 60)]
+    lines[-1] = lines[-1].replace("0.60", "0.7")
+    note = "1 evaluation logged more than once; the last record of each is kept"
+    run = read_log(write("a.log", pasted(lines)))
+    assert_read(run, note, reward=[0.1, 0.2, 0.3, 0.4, 0.5, 0.6], evals={20: 0.2, 60: 0.7})
+
+
+def test_the_share_of_groups_that_train_is_read_of_counts(write):
+    step = "22:43:1{0} SUCCESS Step {0} | 22.5s | Reward 0.5000 | Trainable {1}/{2} (50.0%) | Turns 3.0 | Error 0.0%"
+    counts = [(2, 4), (2, 20), (0, 8), (8, 8)]
+    run = read_log(write("a.log", pasted(step.format(i, *x) for i, x in enumerate(counts, 1))))
+    assert_read(run, signals={"frac_reward_zero_std": [0.5, 0.9, 1.0, 0.0], "turns": 3.0})
+
+
+def test_a_refusal_describes_rows_without_a_reward(write):
+    block = "=== [global_logger_r0] - METRICS STEP 1 ===\n"
+    block += "".join(f"  buffer/sample/{x}: 24.0\n" for x in "abcdef")
+    with pytest.raises(LogReadError, match=r"found 1 row without a reward \(buffer/sample/a, buffer/sample/b"):
+        read_log(write("a.txt", block))
+
+
+def test_openrlhf_on_the_console(write):
+    row = {"policy_loss": 0.1, "actor_lr": 5e-7, "actor_grad_norm": 0.4, "ppo_kl": 0.01, "group_reward_std": 0.2}
+    line = "(PPOTrainer) ppo_trainer.py:547] ✨ Global step {}: {}"
+    run = read_log(write("a.log", pasted(line.format(i, row | {"reward": 0.1 * i}) for i in range(1, 5))))
+    assert_read(run, step=range(1, 5), signals={"update_kl": 0.01, "grad_norm": 0.4, "reward_std": 0.2})
+    with pytest.raises(LogReadError, match="OpenRLHF logs its reward as reward: pass that part"):
+        read_log(write("b.log", pasted(line.format(i, row) for i in range(1, 5))))

@@ -108,10 +108,21 @@ def test_none_and_not_finite_values_are_nan(write):
     assert "kl" not in run.signals
 
 
-def test_a_state_that_is_cut_or_none_says_what_to_do_in_one_line(write):
-    path = write(STATE, json.dumps(trl_state(ROWS), indent=2)[:700])
+def test_a_state_that_is_cut_off_is_read_as_far_as_it_goes(write):
+    whole = json.dumps(trl_state(ROWS), indent=2)
+    third, behind = whole.index('"step": 30'), whole.index('"logging_steps"')
+    for end, n in ((third, 2), (third + len('"step": 3'), 2), (behind, len(ROWS))):
+        run = read_log(write(STATE, whole[:end]))
+        assert_read(run, "the file is cut off in line", step=[x["step"] for x in ROWS[:n]])
+    assert_read(read_log(write(STATE, whole)), without=["cut off"])
+
+
+def test_a_state_without_a_whole_value_or_none_says_what_to_do_in_one_line(write):
+    path = write(STATE, json.dumps(trl_state(ROWS), indent=2)[:40])
     with pytest.raises(LogReadError, match=r"trainer_state\.json: expected JSON.*line \d+ column \d+.*checkpoint"):
         read_log(path)
+    with pytest.raises(LogReadError, match=r"trainer_state\.json: expected JSON.*checkpoint"):
+        read_log(write(STATE, json.dumps(trl_state(ROWS))[:900]), whole_lines=True)  # it is being written
     with pytest.raises(LogReadError, match=r"found dict with step, a b; pass") as refused:
         read_log(write(STATE, {"step": [], "a\nb": []}), format="trl_trainer_state")
     assert "\n" not in str(refused.value)

@@ -91,3 +91,19 @@ def test_console(write, wrap, prefix):
 def test_a_rate_printed_as_zero_is_no_schedule(write):
     text = "\n".join(f"step:{s} - critic/score/mean:0.{s} - actor/lr:0.000" for s in STEPS)
     assert_read(read_log(write("train.log", text)), settings={"schedule": ("constant", "assumed")})
+
+
+def test_a_row_over_lines_that_each_hold_whole_pairs(write):
+    row = "training/global_step:{0} - actor/loss:-0.0013 - actor/lr:0.0003\n"
+    row += "critic/rewards/mean:0.{0} - critic/x/y:-1.3e-08\ntiming_s/gen:228.2 - timing_s/step:408.8\n\n"
+    run = read_log(write("a.txt", "".join(map(row.format, (302, 303))) + "training/global_step:304\n"))
+    assert_read(run, step=[302, 303], reward=[0.302, 0.303], signals={"learning_rate": 0.0003, "step_time": 408.8})
+
+
+def test_auxiliary_scores_of_a_validation_are_no_train_reward(write):
+    line = "step:4 - actor/pg_loss:0.02 - val-aux/{0}/reward/mean@1:0.{1} - val-aux/{0}/score/mean@1:0.9 - "
+    line = "".join(
+        line.removeprefix("step:4 - " * (i > 0)).format(*x) for i, x in enumerate([("math", 7), ("aime", 1)])
+    )
+    run = read_log(write("a.log", f"{line}val-core/math/acc/mean@1:0.7 - val-core/aime/acc/mean@1:0.1\n"))
+    assert_read(run, "only the evaluation reward", evals={4: 0.4})

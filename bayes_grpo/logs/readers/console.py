@@ -9,7 +9,7 @@ from itertools import pairwise
 from sys import intern
 
 from bayes_grpo.common.errors import LogReadError
-from bayes_grpo.common.text import ANSI, clean, counted
+from bayes_grpo.common.text import ANSI, clean, counted, listed
 from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source
 from bayes_grpo.logs.keyindex import in_english, normal, of_evaluation
 from bayes_grpo.logs.table import Table, to_float
@@ -99,8 +99,11 @@ _LINE_COUNT = re.compile(r"(?<![\w/.:])(\d{1,12})\s*+/\s*+(\d{1,12})(?![\w/.])")
 _EPOCH = re.compile(
     r"(?<![\w/.])epoch\s{0,4}[:=#]?\s{0,4}[\[(]?(\d{1,6}(?:\.\d{1,9})?)(?:\s?/\s?(\d{1,6}))?[\])]?,?", re.IGNORECASE
 )
-_OF_EVALUATION = re.compile(r"(?:^|[\W_])(?:eval|evaluation|validation|val|test|held[-_ ]?out)\W{0,8}\Z", re.IGNORECASE)
-"""What stands before the step of an evaluation, as in "[eval] step 4: reward=0.5"."""
+_OF_EVALUATION = re.compile(
+    r"(?:^|[\W_])(?:eval|evaluation|validation|val|test|held[-_ ]?out)\W{0,8}\Z|\A\W{0,4}\[(?:eval|val|test)\w{0,12}\]",
+    re.IGNORECASE,
+)
+"""What stands before the step of an evaluation, as in "[eval] step 4: reward=0.5", or begins its line."""
 _NUMBER = r"([-+]?(?:\d[\d.]*(?:[eE][-+]?\d+)?|\.\d+|nan|inf)%?)"
 _LINE_PAIR = re.compile(
     r"(?<![\w/.@])([A-Za-z_][\w./@]{0,60}(?: [A-Za-z_][\w./@]{0,30}){0,2})\s?[=:]\s{0,4}"
@@ -111,6 +114,10 @@ _BEFORE_NAME = 4
 """Characters that may stand before a name."""
 _NAMED = re.compile(rf"\W{{0,{_BEFORE_NAME}}}([A-Za-z_][\w./@ ]{{0,60}}?)\s{{1,4}}{_NUMBER}\s*", re.IGNORECASE)
 """A whole segment "name number", as in "loss 0.3, reward 0.2"."""
+_NAMED_SHARE = re.compile(
+    rf"\W{{0,{_BEFORE_NAME}}}([A-Za-z_][\w./@ ]{{0,60}}?)\s{{1,4}}(\d{{1,9}})\s?/\s?(\d{{1,9}})\s*"
+)
+"""A whole segment "name count/all", as in "trainable 12/16"."""
 _NAME_NUMBER = re.compile(
     rf"(?<=\s)([A-Za-z_][\w./@-]{{0,60}}(?: [A-Za-z_][\w./@-]{{0,30}})?)\s{{1,4}}{_NUMBER}", re.IGNORECASE
 )
@@ -123,6 +130,8 @@ _AFTER_STEP = re.compile(r"\A\s*+[\])}>]?\s*+(?:$|[|,:;\-–—→·•\[]|[A-Za
 """What follows the step in a row of metrics, and rarely in prose."""
 _MAX_LINE_OF_PAIRS, _MAX_LINE_OF_BLOCK = 4_000, 200
 _LEAST_ROWS = 3
+_LEAST_KEYS = 4
+"""Numbers in a line or below a heading that are metrics, and not a sentence."""
 _SHORT = 20_000
 """Characters of a text that was pasted."""
 _SHARE = 0.8
@@ -162,7 +171,13 @@ def _kind(
         total = usual(planned or [n for _, n in found]) or planned_in(source.text)
         return Parsed(table, total_steps=total, notes=notes(source.text))
 
-    return Reader(name, sniff or by_rows, read, other_tables=other_tables)
+    def without_rewards(source: Source) -> list[str]:
+        found = [row for row, _ in rows(source.head) if len(row) >= _LEAST_KEYS]
+        keys = [key for key in found[0] if key != "step"] if found else []
+        seen = [f"{counted(len(found), 'row')} without a reward ({listed(keys, 3)})"] if found else []
+        return [*(other_tables(source) if other_tables is not None else ()), *seen]
+
+    return Reader(name, sniff or by_rows, read, other_tables=without_rewards)
 
 
 def _pair_rows(text: str) -> Rows:
@@ -220,22 +235,36 @@ def _numbers(text: str) -> dict[str, float]:
                 row.setdefault(name, to_float(value))
         elif (named := _NAMED.fullmatch(segment)) is not None:
             row.setdefault(named[1], to_float(named[2]))
+        elif (share := _NAMED_SHARE.fullmatch(segment)) is not None and int(share[2]) <= int(share[3]) > 0:
+            row.setdefault(share[1], int(share[2]) / int(share[3]))
     return row
 
 
-_SHOWN_BAR = re.compile(r"(\d{1,9})(?:/(\d{1,9})|it) \[(?>[^\]\n=]{0,60}?(?:it/s|s/it))\s?,\s{0,2}([^\]\n]{3,1000}+)\]")
+_SHOWN_BAR = re.compile(
+    r"(\d{1,9})(?:/(\d{1,9})|it) \[(?>[^\]\n=]{0,60}?(?:it/s|s/it))\s?,\s{0,2}([^\]\n]{3,1000}+)(\]|$)", re.MULTILINE
+)
 _SHOWN_PAIR = re.compile(r"([A-Za-z_][\w./@ ]{0,60}?)\s?=\s{0,8}([-+.\w%]{1,40})")
 
 
 def _bar_rows(text: str) -> Rows:
-    """A row for every count of a progress bar, as first shown: redrawn it has the metrics of the step to come."""
+    """A row for every count of a progress bar, as first shown: redrawn it has the metrics of the step to come.
+
+    Where bars are shown at their end alone, as those of the rollouts of a step, each is a row.
+    """
     shown: dict[str, dict[int, dict[str, float]]] = {}
-    for done, planned, metrics in _SHOWN_BAR.findall(ANSI.sub("", text)):
+    ended: dict[str, list[dict[str, float]]] = {}
+    for done, planned, metrics, whole in _SHOWN_BAR.findall(ANSI.sub("", text)):
+        metrics = metrics if whole else metrics.rpartition(",")[0]  # the last one is cut at the width of a terminal
         row = {key.strip(): to_float(value) for key, value in _SHOWN_PAIR.findall(metrics)}
         if names_reward(key for key, value in row.items() if value == value):
             shown.setdefault(planned, {}).setdefault(int(done), row)
+            rows = ended.setdefault(planned, [])
+            rows += [row] if row not in rows[-1:] else []
     planned = max(shown, key=lambda x: (bool(x), len(shown[x])), default="")
     first = shown.get(planned, {})
+    if planned and [*first] == [int(planned)] and len(ended[planned]) > 1:
+        yield from ((row, None) for row in ended[planned])
+        return
     if first.get(0) == first.get(1):
         first.pop(0, None)  # drawn before the first step was counted
     yield from (({**row, "step": float(done)}, float(planned) if planned else None) for done, row in first.items())
@@ -306,7 +335,7 @@ def _summaries(source: Source) -> list[str]:
     )
 
 
-_VERL_STEP = re.compile(r"(?<![\w/.])step:(\d{1,12})\s{1,8}- (?=\S)")
+_VERL_STEP = re.compile(r"(?<![\w/.])(?:training/global_)?step:(\d{1,12})\s{1,8}- (?=\S)")
 _VERL_HEADING = re.compile(r"\s{0,8}step:\d{1,12}\s{0,8}")
 """A step on a line of its own, above one key a line."""
 _REPEATED = re.compile(r"\[repeated \d{1,9}x across cluster\]")
@@ -341,12 +370,18 @@ _GOES_ON = re.compile(
 """A line that goes on with a row of verl's, or ends it, which a terminal's width has broken."""
 
 
+_WHOLE_PAIR = re.compile(r":-?[\d.]{1,30}(?:e-?\d{1,3})?\Z")
+_BEGINS_PAIR = re.compile(r"[A-Za-z]\w{0,40}/[\w/@.-]{1,80}:[-.\d]")
+"""The end of a pair, and the beginning of another in the next line, which was broken between them."""
+
+
 def _unwrapped(lines: Iterable[tuple[str, Bars]]) -> Iterator[str]:
     """Lines, those of a row that a terminal has wrapped joined."""
     whole, row = "", False
     for text, _ in lines:
         if row and _GOES_ON.match(text):
-            whole += (" " if whole.endswith(" -") or text.startswith("- ") else "") + text
+            between = " " if whole.endswith(" -") or text.startswith("- ") else ""
+            whole += (" - " if _WHOLE_PAIR.search(whole) and _BEGINS_PAIR.match(text) else between) + text
             continue
         yield whole
         whole = text

@@ -38,7 +38,8 @@ _NO_ESCAPE = re.compile(r"(?<!\\)((?:\\\\)*)\\(?=[^\\'\"abfnrtvxuUN0-7\n])")  # 
 _ABRIDGED = re.compile(r",\s*(?:\.\.\.|…)\s*(?=,|\})")
 """What stands for keys that were left out of a pasted dict."""
 _BARE = re.compile(r"(?<=[:\s,\[])(-?)(?:nan|inf)(?=\s*[,}\]])")
-_DICT_COUNT = re.compile(r"\b(rollout|step|eval)\s{1,4}(\d{1,12})\s*:\s*$", re.IGNORECASE)
+_DICT_COUNT = re.compile(r"\b(rollout|perf|step|eval)\s{1,4}(\d{1,12})\s*:\s*$", re.IGNORECASE)
+_PERF = "perf/step"
 _NO_BRACES = re.compile(r"\s{0,8}['\"][\w/@. -]{1,80}['\"]\s?:")
 """A dict that was pasted without its braces."""
 _OUTCOME = re.compile(r" reward (\d{1,6}(?:\.\d{1,6})?)$")
@@ -85,7 +86,7 @@ def _read_console_dict(source: Source, wanted: str | None) -> Parsed:
     if not found:
         raise nothing_found("dicts of metrics in the text", source)
     found, copies = _without_copies(found)
-    rows = _counted_outcomes([f.row for f in found])
+    rows = _counted_outcomes(_at_rollouts([f.row for f in found]))
     notes = ("console text is rounded; trainer_state.json, where it exists, is exact", *too_long(source.text), *copies)
     if not any(_STEP_KEY.search(k) for row in rows for k in row):
         found = [f._replace(row=marked_evaluation(row)) for f, row in zip(found, rows, strict=True)]
@@ -96,6 +97,13 @@ def _read_console_dict(source: Source, wanted: str | None) -> Parsed:
         total = total or planned_in(source.text)
         return parsed_rows(rows, total_steps=total, notes=(*notes, *more), starts=starts)
     return parsed_rows(rows, notes=notes)
+
+
+def _at_rollouts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows on what a rollout took, ``perf 3: {…}``, at the step of the rollout where others have one."""
+    if not any("rollout/step" in row for row in rows):
+        return [{k: v for k, v in row.items() if k != _PERF} for row in rows]
+    return [{"rollout/step" if k == _PERF else k: v for k, v in row.items()} for row in rows]
 
 
 def _counted_outcomes(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -276,7 +284,7 @@ def _names_total(row: Mapping[str, Any]) -> bool:
 
 
 def _dict_counted(before: str, row: dict[str, Any]) -> dict[str, Any]:
-    """A row with the count that stands before it: ``rollout 3: {…}``, and ``step 12: {…}`` for its updates (slime)."""
+    """A row with the count before it: ``rollout 3: {…}``, ``perf 3: {…}``, ``step 12: {…}`` for its updates (slime)."""
     count = _DICT_COUNT.search(before)
     if count is None:
         return row

@@ -24,16 +24,17 @@ from bayes_grpo.logs.table import Table, to_float
 from bayes_grpo.logs.trainers import GENERIC, trainer_named
 
 
+class CutOffError(LogReadError):
+    """JSON ends before it is closed."""
+
+
 def load_json(source: Source) -> Any:
     """The document in a file; the error says where it is broken."""
     try:
         return json.loads(source.text)
     except json.JSONDecodeError as error:
-        line = source.text.strip()
-        if "\n" not in line and isinstance(row := parse_line(before_cut(line)), dict):
-            return row
         cut = error.pos >= len(source.text.rstrip()) - 1 or "Unterminated" in error.msg
-        raise LogReadError(
+        raise (CutOffError if cut else LogReadError)(
             f"expected JSON, found {'the end of the file' if cut else clean(error.msg)} at line "
             f"{error.lineno} column {error.colno}{' (it is cut off)' if cut else ''}; "
             "pass a complete file or checkpoint"
@@ -53,15 +54,34 @@ def parse_line(text: str) -> Any:
 
 
 _TEXT = r"(?:'(?:[^'\\]|\\.)*+'|\"(?:[^\"\\]|\\.)*+\")"
-_VALUE = rf"(?:{_TEXT}|[^\s,'\"{{}}\[\]]{{1,64}})"
-_WHOLE_PAIRS = re.compile(rf"\s{{0,40}}\{{(?:\s{{0,400}}{_TEXT}\s{{0,4}}:\s{{0,4}}{_VALUE}\s{{0,4}},)++")
-"""An object up to the comma behind its last pair of a key and a number or text."""
+_TOKEN = re.compile(rf"{_TEXT}|[{{}}\[\],:]|[^\s,:{{}}\[\]'\"]{{1,64}}+")
+_ENDS = {"{": "}", "[": "]"}
 
 
 def before_cut(text: str) -> str:
-    """An object that is cut off, closed after its last whole pair; the number that the cut may have shortened goes."""
-    whole = _WHOLE_PAIRS.match(text)
-    return f"{whole[0][:-1]}}}" if whole else ""
+    """JSON, or a dict display, that is cut off: closed after its last whole value; "" where it has none.
+
+    A number at the very end may have been shortened, and goes, as does what follows the cut.
+    """
+    ends: list[str] = []
+    whole = depth = 0
+    after_value = False
+    for token in _TOKEN.finditer(text):
+        mark = token[0]
+        is_end = bool(ends) and mark == ends[-1]
+        if after_value != (mark in ",:" or is_end) and not is_end:
+            break  # prose
+        after_value = is_end or mark not in ",:{["
+        if mark in _ENDS:
+            ends.append(_ENDS[mark])
+        if is_end:
+            ends.pop()
+            whole, depth = token.end(), len(ends)
+        elif mark == ",":
+            whole, depth = token.start(), len(ends)
+        if not ends:
+            break
+    return text[:whole] + "".join(reversed(ends[:depth])) if whole else ""
 
 
 _CONFIG_NAMES = (
