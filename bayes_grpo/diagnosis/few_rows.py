@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from bayes_grpo.common.text import plain
+from bayes_grpo.diagnosis.modes.engine_gap import sampler_range
 from bayes_grpo.diagnosis.records import Action, Finding
 from bayes_grpo.diagnosis.status import Status
 from bayes_grpo.logs.run import Run
@@ -45,6 +48,7 @@ _DO = {
     "zero_gradient": Action(kind="check_update"),
     "no_reward": Action(kind="look", subject="verifier"),
     "few_weights": Action(kind="look", subject="engine"),
+    "sampler_gap": Action(kind="look", subject="engine"),
 }
 
 
@@ -60,9 +64,12 @@ def _findings(run: Run) -> list[Finding]:
     cut = _truncation(run)
     if cut is not None and cut.numbers.get("share", 0.0) >= _ALL:
         out.append(cut)
-    if _last(run, "frac_reward_zero_std") >= THRESHOLDS.dead_groups or _last(run, "reward_std") == 0.0:
+    equal = _last(run, "frac_reward_zero_std")
+    if equal >= THRESHOLDS.dead_groups or any(_last(run, name) == 0.0 for name in ("reward_std", "advantage_max")):
         spread = tuple(plain(key, 60) for key in run.unused if key.lower().endswith(("/std", "_std")))[:1]
-        out.append(Finding(kind="no_variance", signals=spread, probability=_CERTAIN))
+        out.append(Finding(kind="no_variance", signals=spread, numbers={"share": 1.0}, probability=_CERTAIN))
+    elif equal >= THRESHOLDS.waste:
+        out.append(Finding(kind="no_variance", numbers={"share": equal}, probability=_CERTAIN))
     elif _last(run, "grad_norm") == 0.0 and _last(run, "reward_std") > 0.0:
         out.append(Finding(kind="zero_gradient", probability=_CERTAIN))
     if cut is not None and cut not in out:
@@ -72,7 +79,16 @@ def _findings(run: Run) -> list[Finding]:
     share = _last(run, "importance_ess")
     if share < THRESHOLDS.half:
         out.append(Finding(kind="few_weights", numbers={"share": share}, probability=_CERTAIN))
-    return out
+    return [*out, *_sampler_gaps(run)]
+
+
+def _sampler_gaps(run: Run) -> Iterator[Finding]:
+    """Mismatch of sampler and trainer, or a mean importance weight, outside its healthy range."""
+    for name in ("engine_mismatch", "importance_ratio"):
+        healthy, value = sampler_range(run, name), _last(run, name)
+        if healthy is not None and not (np.isnan(value) or healthy.low <= value <= healthy.high):
+            numbers = {"now": value, "low": healthy.low, "high": healthy.high}
+            yield Finding(kind="sampler_gap", signals=(name,), numbers=numbers, probability=_CERTAIN)
 
 
 def _truncation(run: Run) -> Finding | None:

@@ -252,12 +252,25 @@ def _negative_kl(f: Finding) -> str:
 
 
 def _no_variance(f: Finding) -> str:
+    if (share := f.numbers["share"]) < 1.0:
+        return f"{share:.0%} of the groups of this step have equal rewards (zero variance), and give no gradient"
     text = "every group of this step has equal rewards (zero variance), so this step has no gradient"
     return text + "".join(f" ({key} is a spread over prompts, not within a group)" for key in f.signals)
 
 
 def _few_weights(f: Finding) -> str:
     return f"only {f.numbers['share']:.0%} of the batch counts by its importance weights"
+
+
+_GAPS = {
+    "engine_mismatch": "the mismatch of sampler and trainer",
+    "importance_ratio": "the mean importance weight of trainer to sampler",
+}
+
+
+def _sampler_gap(f: Finding) -> str:
+    n = f.numbers
+    return f"{_GAPS[f.signals[0]]} is {n['now']:.2g} (healthy: {n['low']:g} to {n['high']:g})"
 
 
 def _dip(f: Finding) -> str:
@@ -354,6 +367,7 @@ _FINDINGS: Mapping[str, Callable[[Finding], str | tuple[str, str]]] = {
     "zero_gradient": lambda f: "the gradient norm of this step is 0 although its groups have reward variance",
     "no_reward": lambda f: "every reward of this step is 0",
     "few_weights": _few_weights,
+    "sampler_gap": _sampler_gap,
     "dip": _dip,
     "jump": _jump,
     "resumed": _resumed,

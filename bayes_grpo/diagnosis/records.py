@@ -35,6 +35,7 @@ FindingKind = Literal[
     "too_early", "constant_so_far", "falls_early", "few_rows",
     # What one row shows.
     "high_kl", "truncated_step", "near_limit", "no_variance", "zero_gradient", "no_reward", "few_weights",
+    "sampler_gap",
     # Events that are over, and changes at a resume.
     "dip", "jump", "resumed", "signal_changed",
     # Why a loss or clip ratio reads as zero, what a KL below zero means, how old completions are.

@@ -17,6 +17,7 @@ import numpy as np
 from bayes_grpo.common.intervals import interval, span_text
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.view import RunView
+from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.signals import SIGNALS, STANDARD, Healthy, healthy_text
 from bayes_grpo.signals.thresholds import THRESHOLDS
 
@@ -54,7 +55,7 @@ class EngineGap(Mode):
         """Level of what is outside its healthy range, else the growth of the mismatch."""
         out = []
         for name in ("engine_mismatch", *_WEIGHTS):
-            outside, path, healthy = _outside(view, name), view.signal(name), _healthy(view, name)
+            outside, path, healthy = _outside(view, name), view.signal(name), sampler_range(view.run, name)
             if outside is None or path is None or healthy is None or outside[:, -1].mean() < THRESHOLDS.probable:
                 continue
             word = view.run.definitions.get(name, STANDARD)
@@ -75,9 +76,9 @@ class EngineGap(Mode):
         return "; ".join(out)
 
 
-def _healthy(view: RunView, name: str) -> Healthy | None:
-    """Published healthy range of a signal under the definition of this log."""
-    word = view.run.definitions.get(name, STANDARD)
+def sampler_range(run: Run, name: str) -> Healthy | None:
+    """Published healthy range of a signal of the mismatch under the definition of this log; None without one."""
+    word = run.definitions.get(name, STANDARD)
     if name in _WEIGHTS and word not in (_SAMPLER, STANDARD):
         return None
     return SIGNALS[name].healthy_range(word)
@@ -85,7 +86,7 @@ def _healthy(view: RunView, name: str) -> Healthy | None:
 
 def _outside(view: RunView, name: str) -> np.ndarray | None:
     """Whether a signal is outside its healthy range, shape (draws, n); None where it or the range is unknown."""
-    path, healthy = view.signal(name), _healthy(view, name)
+    path, healthy = view.signal(name), sampler_range(view.run, name)
     if path is None or healthy is None:
         return None
     level = view.on_grid(path)
