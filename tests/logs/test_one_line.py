@@ -28,7 +28,7 @@ def test_one_line_is_read_as_far_as_it_goes(write, name, line, end):
         (f"{VERL} - critic/advantages/max:0.0", "Every group of this step has equal rewards (zero variance)"),
         (TRL.replace("'reward_std': 0.0", "'frac_reward_zero_std': 0.9"), "90% of the groups of this step have equal"),
         (
-            TRL.replace("'reward_std': 0.0", "'sampling/importance_sampling_ratio/mean': 0.46"),
+            TRL.replace("'reward_std': 0.0", "'num_tokens': 9.0, 'sampling/importance_sampling_ratio/mean': 0.46"),
             "The mean importance weight of trainer to sampler is 0.46 (healthy: 0.5 to 2)",
         ),
         (f"{VERL} - rollout_corr/k3_kl:0.3", "The mismatch of sampler and trainer is 0.3 (healthy: 0 to 0.002)"),
