@@ -24,7 +24,7 @@ import bayes_grpo.cli as commands
 from bayes_grpo.cli.command import Command, CommandGroup
 from bayes_grpo.cli.options import EXIT_INPUT, EXIT_USAGE
 from bayes_grpo.cli.signals import ended_by_signals
-from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning, PriorError
+from bayes_grpo.common.errors import Argument, BayesGrpoError, BayesGrpoWarning, PriorError
 from bayes_grpo.common.imports import modules_in
 from bayes_grpo.common.text import plain
 
@@ -98,6 +98,16 @@ def _everywhere(
     """Flags of the program itself; its help is the app's."""
 
 
+def _flag(parameter: str) -> str:
+    return FLAGS.get(parameter, f"--{parameter.replace('_', '-')}")
+
+
+def _as_flag(argument: Argument) -> str:
+    """An argument as a flag: ``--column reward=KEY``."""
+    value = f"{argument.entry}={argument.value}" if argument.entry else argument.value
+    return f"{_flag(argument.parameter)} {value}".rstrip()
+
+
 def _fail(message: str, code: int) -> NoReturn:
     sys.stderr.write(f"bayes-grpo: {message}\n")
     raise SystemExit(code)
@@ -122,8 +132,8 @@ def main() -> None:
                 if gone:
                     raise BrokenPipeError
         except BayesGrpoError as error:
-            flag = FLAGS.get(error.parameter, f"--{error.parameter.replace('_', '-')}")
-            text = f"{flag}: {error.message}" if error.parameter else error.message
+            text = error.worded(_as_flag)
+            text = f"{_flag(error.parameter)}: {text}" if error.parameter else text
             _fail(plain(text, 2000), EXIT_USAGE if error.parameter or isinstance(error, PriorError) else EXIT_INPUT)
         except BrokenPipeError:  # the reader closed the pipe
             _let_go_of_output()

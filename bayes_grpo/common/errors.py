@@ -3,6 +3,34 @@
 Every message says what was expected, what was found, where, and what to do about it.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, Self
+
+
+class Argument(NamedTuple):
+    """An argument of a public function that would mend an error; the command line has a flag for it.
+
+    Attributes:
+        parameter: The parameter.
+        value: Its value, or that of the entry; "" where the text goes on with it.
+        entry: The entry of a mapping; "" where the value is none.
+    """
+
+    parameter: str
+    value: str = ""
+    entry: str = ""
+
+    def __str__(self) -> str:
+        """As in a call: ``columns={"reward": "KEY"}``."""
+        value = f'{{"{self.entry}": "{self.value}"}}' if self.entry else f'"{self.value}"'
+        return f"{self.parameter}={value}" if self.value else self.parameter
+
+
+MENDING = "\0"
+"""What stands in the text of an error for the argument that mends it; texts of logs have no such character."""
+
 
 class BayesGrpoError(Exception):
     """Base class of every error that a user can mend.
@@ -11,13 +39,24 @@ class BayesGrpoError(Exception):
         parameter: The parameter of a public function whose value is wrong, which begins the text; "" where the input
             is at fault.
         message: The text without it.
+        mended_by: The argument that would mend it, which stands in the text; None where the text names none.
     """
 
-    def __init__(self, message: object = "", *, parameter: str = "") -> None:
-        """An error, of a parameter where one is named."""
-        super().__init__(f"{parameter}: {message}" if parameter else str(message))
+    def __init__(self, message: object = "", *, parameter: str = "", mended_by: Argument | None = None) -> None:
+        """An error, of a parameter where one is named; ``message`` has `MENDING` where ``mended_by`` is to stand."""
+        self._text = str(message)
         self.parameter = parameter
-        self.message = str(message)
+        self.mended_by = mended_by
+        self.message = self.worded(str)
+        super().__init__(f"{parameter}: {self.message}" if parameter else self.message)
+
+    def worded(self, shown: Callable[[Argument], str]) -> str:
+        """The message, the argument that would mend it in the words of a place where it is shown."""
+        return self._text if self.mended_by is None else self._text.replace(MENDING, shown(self.mended_by))
+
+    def at(self, place: str) -> Self:
+        """The same error with a place before its text."""
+        return type(self)(f"{place}: {self._text}", parameter=self.parameter, mended_by=self.mended_by)
 
 
 class LogReadError(BayesGrpoError):

@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from bayes_grpo.common.errors import LogReadError
+from bayes_grpo.common.errors import MENDING, LogReadError
 from bayes_grpo.common.text import clean, counted, listed
 from bayes_grpo.logs.columns import Columns
 from bayes_grpo.logs.formats import NO_ROWS, Parsed, chosen_run, main_run, parsed_rows
 from bayes_grpo.logs.hygiene import MAX_RESUMES, repeats, tidy, usual_spacing
+from bayes_grpo.logs.keyindex import column
 from bayes_grpo.logs.mapping import Choices, counter_of, map_columns
 from bayes_grpo.logs.resolve import resolve_settings, settings_in_rows
 from bayes_grpo.logs.reward_key import single_rewards, suggested_keys, unused_keys
@@ -204,7 +205,8 @@ def assemble(
     if not (run.has_reward or run.has_eval):
         raise LogReadError(
             f"expected a row with a finite reward, found {counted(len(run.step), 'row')} without one; wait for more of "
-            f"the log, or name another key with --column reward=KEY"
+            f"the log, or name another key with {MENDING}",
+            mended_by=column("reward"),
         )
     run = _with_limit(run, columns)
     settings = resolve_settings(parsed, columns, run, sidecar, user)
@@ -253,7 +255,8 @@ def _by_group(columns: Columns) -> Columns:
         raise LogReadError(
             f"expected a row a step, found {counted(len(used), 'line')} of one completion each ({clean(texts[0])!r}) "
             f"without a step, and no {' or '.join(sorted(GROUP_KEYS)[:3])} whose lines follow each other; read them "
-            f"with `bayes-grpo rollouts`, or name the step with --column step=KEY"
+            f"with `bayes-grpo rollouts`, or name the step with {MENDING}",
+            mended_by=column("step"),
         )
     return columns
 

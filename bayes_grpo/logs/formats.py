@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayes_grpo.common.errors import LogReadError
+from bayes_grpo.common.errors import MENDING, Argument, LogReadError
 from bayes_grpo.common.imports import modules_in
 from bayes_grpo.common.text import clean, counted, listed
 from bayes_grpo.logs import readers
@@ -296,8 +296,9 @@ def chosen_run[T](runs: Sequence[T], wanted: str | None) -> T:
         )
     if len(fitting) > 1:
         found = f"{len(fitting)}{called}: {listed([texts[i] for i in fitting])}"
-        how = "and more of its name or id" if called else "NAME"
-        raise LogReadError(f"expected one run, found {found}; choose with --run {how}")
+        how = Argument("run") if called else Argument("run", "NAME")
+        more = " and more of its name or id" if called else ""
+        raise LogReadError(f"expected one run, found {found}; choose with {MENDING}{more}", mended_by=how)
     return runs[fitting[0]]
 
 
@@ -354,7 +355,8 @@ def pick_reader(source: Source, name: str | None = None) -> Reader:
         raise LogReadError(
             f"expected the log of a known trainer, found no rewards, or a format that no reader knows; seen: "
             f"{listed([repr(clean(line, 60)) for line in seen], limit=3)}{without}; {error}convert it to CSV with the "
-            f"columns step,reward, or force a format with --format ({', '.join(known)})"
+            f"columns step,reward, or force a format with {MENDING} ({', '.join(known)})",
+            mended_by=Argument("format"),
         )
     if (
         evidence.get(known["console_dict"], NO_REWARDS) > NO_REWARDS

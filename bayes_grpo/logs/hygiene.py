@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayes_grpo.common.errors import LogReadError
+from bayes_grpo.common.errors import MENDING, LogReadError
 from bayes_grpo.common.text import counted, listed
 from bayes_grpo.logs.columns import COMPONENT, ENVIRONMENT, Columns
+from bayes_grpo.logs.keyindex import column
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.settings import Settings
 
@@ -351,7 +352,8 @@ def on_updates(updates: np.ndarray, rollouts: np.ndarray) -> tuple[np.ndarray, i
         elif abs(ratio - round(ratio)) > 0.25:
             raise LogReadError(
                 f"expected the same number of updates with each rollout, found {len(made)} with {len(drawn)}; "
-                f"name the step with --column step=KEY"
+                f"name the step with {MENDING}",
+                mended_by=column("step"),
             )
         else:
             each = max(round(ratio), 1)

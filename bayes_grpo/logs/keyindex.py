@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bayes_grpo.common.errors import LogReadError
+from bayes_grpo.common.errors import MENDING, Argument, LogReadError
 from bayes_grpo.common.text import clean, listed
 from bayes_grpo.logs.table import Table
 
@@ -23,6 +23,11 @@ OWN = "bayes_grpo/"
 """Before every key that our callback writes into a trainer's log: our results are no signals of the run."""
 MAX_COLUMNS = 200
 """Keys that may make one quantity together, such as the reward functions of a training."""
+
+
+def column(name: str) -> Argument:
+    """The argument by which a user names the key of a column: "step", "reward" or a signal."""
+    return Argument("columns", "KEY", name)
 
 
 class KeyIndex:
@@ -60,8 +65,9 @@ class KeyIndex:
         """The columns, shape (n,) each, of raw keys that make one quantity together; no trainer has hundreds."""
         if len(keys) > MAX_COLUMNS:
             raise LogReadError(
-                f"expected at most {MAX_COLUMNS} {what}, found {len(keys)}, such as {listed(keys, 3)}; name one column "
-                f"with --column reward=KEY or heldout=KEY in a file without the others"
+                f"expected at most {MAX_COLUMNS} {what}, found {len(keys)}, such as {listed(keys, 3)}; name one "
+                f"with {MENDING} in a file without the others",
+                mended_by=column("reward"),
             )
         return [self.table.column(key) for key in keys]
 

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from bayes_grpo.common.errors import LogReadError
+from bayes_grpo.common.errors import MENDING, LogReadError
 from bayes_grpo.common.text import clean, counted, listed
 from bayes_grpo.logs.columns import COMPONENT, ENVIRONMENT, Columns
 from bayes_grpo.logs.hygiene import ROLLOUTS, first_updates, on_updates, repeated_rows
-from bayes_grpo.logs.keyindex import KeyIndex, normal
+from bayes_grpo.logs.keyindex import KeyIndex, column, normal
 from bayes_grpo.logs.reward_key import components_of, environments_of, no_reward, reward_of
 from bayes_grpo.logs.signals import SIGNALS
 from bayes_grpo.logs.table import Table
@@ -68,7 +68,7 @@ def map_columns(table: Table, choices: Choices, hint: Trainer | None = None) -> 
     elif "eval_reward" in columns.keys:
         columns.notes.append("no train reward in the log; only the evaluation reward is there")
     else:
-        raise LogReadError(no_reward(columns, signals))
+        raise no_reward(columns, signals)
     columns.train = {"reward": reward, **signals}
     _share_rollouts(columns)
     components = components_of(index, found or ())
@@ -149,7 +149,8 @@ def _step(columns: Columns, named: str | None) -> np.ndarray | None:
     if unread and table.n:
         raise LogReadError(
             f"expected the step as a number, found {listed(unread)} without one in {table.n} rows; "
-            f"repair it or name another key with --column step=KEY: {listed(index.keys)}"
+            f"repair it or name another key with {MENDING}: {listed(index.keys)}",
+            mended_by=column("step"),
         )
     key = index.first(("epoch",)) if trainer is GENERIC else None
     epoch = table.column(key or "")

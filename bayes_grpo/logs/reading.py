@@ -119,7 +119,7 @@ def read_log(
             parts = as_one_run([(x.where, x.parsed) for x in read], choices)
         assembled = assemble(parts, choices, user, from_sidecar, read[0].training)
     except LogReadError as error:
-        raise LogReadError(f"{where}: {error.message}", parameter=error.parameter) from None
+        raise error.at(where) from None
     digest = hashlib.sha256()
     for part in (part for x in read for part in x.content):
         digest.update(part)
@@ -214,7 +214,7 @@ def _readable(
         read = [rest for rest in rests if rest is not None][:1]
     if not read:
         file, error = failed[0]
-        raise LogReadError(f"{clean(file, 200)}: {error.message}", parameter=error.parameter)
+        raise error.at(clean(file, 200))
     taken = {x.source.path for x in read}
     return read, [file for file, _ in failed if file not in taken]
 

@@ -12,11 +12,11 @@ from difflib import SequenceMatcher
 
 import numpy as np
 
-from bayes_grpo.common.errors import LogReadError
+from bayes_grpo.common.errors import MENDING, LogReadError
 from bayes_grpo.common.text import clean, counted, listed
 from bayes_grpo.logs.columns import Columns
 from bayes_grpo.logs.hygiene import ROLLOUTS
-from bayes_grpo.logs.keyindex import MAX_COLUMNS, OWN, KeyIndex, normal
+from bayes_grpo.logs.keyindex import MAX_COLUMNS, OWN, KeyIndex, column, normal
 from bayes_grpo.logs.table import Table
 from bayes_grpo.logs.trainers import GENERIC
 
@@ -205,7 +205,8 @@ def _refuse_normalized(index: KeyIndex, total: str, parts: list[str]) -> None:
     raw = [key for key in parts if np.nanmax(np.abs(index.table.column(key))) > _NORMALIZED]
     raise LogReadError(
         f"expected a train reward, found {total!r}, which is normalized: it is 0 in every row; name a part that is not "
-        f"with --column reward=KEY: {listed(raw)}"
+        f"with {MENDING}: {listed(raw)}",
+        mended_by=column("reward"),
     )
 
 
@@ -342,8 +343,8 @@ def _only_one(index: KeyIndex, candidates: list[str], notes: list[str]) -> str:
                 notes.append(f"{total!r} is the total of {listed([k for k in candidates if k != total])}")
                 return total
             raise LogReadError(
-                f"expected one train reward, found several that differ: {listed(candidates)}; "
-                f"choose with --column reward=KEY"
+                f"expected one train reward, found several that differ: {listed(candidates)}; choose with {MENDING}",
+                mended_by=column("reward"),
             )
     if len(candidates) > 1:
         notes.append(f"{listed(candidates)} agree; {candidates[0]!r} is used as the reward")
@@ -353,8 +354,8 @@ def _only_one(index: KeyIndex, candidates: list[str], notes: list[str]) -> str:
 _KEYS_SHOWN, _SIGNALS_SHOWN = 4, 8
 
 
-def no_reward(columns: Columns, signals: Mapping[str, np.ndarray]) -> str:
-    """Message about a log without a reward: the columns that it has, and where the reward would be.
+def no_reward(columns: Columns, signals: Mapping[str, np.ndarray]) -> LogReadError:
+    """The error about a log without a reward: the columns that it has, and where the reward would be.
 
     ``signals`` are the canonical signals that were found, shape (n,) each.
     """
@@ -362,7 +363,7 @@ def no_reward(columns: Columns, signals: Mapping[str, np.ndarray]) -> str:
     table = columns.index.table
     trainer = columns.trainer
     if not table.n:
-        return "expected rows of metrics, found none; pass the file that the trainer logs to"
+        return LogReadError("expected rows of metrics, found none; pass the file that the trainer logs to")
     rows = counted(table.n, "row")
     empty = [k for k in table.keys if _REWARD_LIKE.search(normal(k)) and not table.has_numbers(k)]
     found = f"{listed(empty)} without a finite number in {table.n} rows" if empty else listed(index.keys)
@@ -370,19 +371,22 @@ def no_reward(columns: Columns, signals: Mapping[str, np.ndarray]) -> str:
         last = ((name, values[np.isfinite(values)][-1:]) for name, values in signals.items())
         shown = [f"{name.replace('_', ' ')} {value[0]:.4g}" for name, value in last if len(value)]
         where = " on the rows of its rollouts" if trainer.rollouts else ""
-        return (
+        return LogReadError(
             f"expected a train reward, found {listed(index.keys, _KEYS_SHOWN)} in {rows} of {trainer.name} and none "
             f"that reads like one; the last shows {listed(shown, _SIGNALS_SHOWN)}; {trainer.name} logs its reward as "
             f"{listed(trainer.keys['reward'], 2)}{where}: pass that part of the log too, or name its key with "
-            f"--column reward=KEY"
+            f"{MENDING}",
+            mended_by=column("reward"),
         )
     unused = unused_keys(columns, columns.keys)
     free = [k for k in index.keys if unused.get(k) == NO_SIGNAL and not _NO_REWARD.search(normal(k))]
     if not free:
-        return (
+        return LogReadError(
             f"expected a train reward, found {found} in {rows} and none that reads like one; pass "
-            f"the log with the rewards, or name its key with --column reward=KEY"
+            f"the log with the rewards, or name its key with {MENDING}",
+            mended_by=column("reward"),
         )
-    return (
-        f"expected a train reward, found {found}; name its key with --column reward=KEY, if it is among {listed(free)}"
+    return LogReadError(
+        f"expected a train reward, found {found}; name its key with {MENDING}, if it is among {listed(free)}",
+        mended_by=column("reward"),
     )

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from bayes_grpo.common.errors import LogReadError, SettingError
+from bayes_grpo.common.errors import MENDING, Argument, LogReadError, SettingError
 from bayes_grpo.common.runtime import Progress, or_silent
 from bayes_grpo.common.text import clean, listed
 from bayes_grpo.rollouts.completions import COLUMN_KINDS, UNKNOWN, Gatherer, StatedColumns
@@ -124,7 +124,8 @@ def _recognised(place: Place, format: str | None) -> tuple[str, Sequence[Rollout
     if len(fitting) > 1:
         raise LogReadError(
             f"{place.root}: expected rollouts of one format, found {listed(fitting)}; give the folder of one of them, "
-            "or choose with --format"
+            f"or choose with {MENDING}",
+            mended_by=Argument("format"),
         )
     ((name, parts),) = fitting.items()
     return name, sorted(parts, key=lambda p: (p.step is None, p.step or 0.0, p.path))

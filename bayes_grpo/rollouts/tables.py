@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayes_grpo.common.errors import LogReadError
+from bayes_grpo.common.errors import MENDING, Argument, LogReadError
 from bayes_grpo.common.text import clean, listed
 from bayes_grpo.rollouts.completions import (
     COLUMN_KINDS,
@@ -77,7 +77,8 @@ class PlainTable:
                 if "reward" not in columns:
                     raise LogReadError(
                         f"{file.path}: expected a column of rewards ({', '.join(USUAL_NAMES['reward'])}), found "
-                        f"{listed(names, 20)}; name it with --column reward=NAME"
+                        f"{listed(names, 20)}; name it with {MENDING}",
+                        mended_by=Argument("columns", "NAME", "reward"),
                     )
             if missing := set(columns.values()) - set(table):  # records of JSON lines need not have all keys
                 table = table.assign(**{str(name): np.nan for name in missing})

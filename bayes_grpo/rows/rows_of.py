@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from bayes_grpo.common.errors import FitError
+from bayes_grpo.common.errors import MENDING, Argument, FitError
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.settings import Settings
@@ -34,17 +34,25 @@ def choose_signal(run: Run, signal: str = "auto") -> tuple[str, str]:
     if signal not in ("auto", "reward", "eval"):
         raise FitError(f"expected auto, reward or eval, found {signal!r}", parameter="signal")
     if signal == "eval" and not run.has_eval:
-        raise FitError(f"{run.source}: no evaluation reward in this log; fit its train reward: --signal reward")
+        raise FitError(
+            f"{run.source}: no evaluation reward in this log; fit its train reward: {MENDING}",
+            mended_by=Argument("signal", "reward"),
+        )
     if signal == "reward" and not run.has_reward:
-        hint = "fit its evaluation reward: --signal eval" if run.has_eval else "name its column: --column reward=KEY"
-        raise FitError(f"{run.source}: no train reward in this log; {hint}")
+        hint, how = "name its column", Argument("columns", "KEY", "reward")
+        if run.has_eval:
+            hint, how = "fit its evaluation reward", Argument("signal", "eval")
+        raise FitError(f"{run.source}: no train reward in this log; {hint}: {MENDING}", mended_by=how)
     if signal != "auto":
         return {"reward": "reward", "eval": "eval_reward"}[signal], ""
     if run.has_reward:
         return "reward", ""
     if run.has_eval:
         return "eval_reward", "no train reward in this log: its evaluation reward was fitted instead"
-    raise FitError(f"{run.source}: no reward in this log; name its column: --column reward=KEY or heldout=KEY")
+    raise FitError(
+        f"{run.source}: no reward in this log; name its column: {MENDING}",
+        mended_by=Argument("columns", "KEY", "reward"),
+    )
 
 
 def rows_of(run: RunLike, signal: str = "auto", max_rows: int = MAX_ROWS) -> Series:

@@ -92,3 +92,37 @@ def test_a_wrong_value_has_the_name_that_its_reader_knows(log: Path, words, flag
     assert "--" not in str(error.value)
     again = pickle.loads(pickle.dumps(error.value))
     assert (str(again), again.parameter, again.message) == (str(error.value), parameter, error.value.message)
+
+
+TWO_RUNS = '{"first": [{"reward": 0.1}], "second": [{"reward": 0.2}]}'
+
+
+@pytest.mark.parametrize(
+    ("content", "in_a_call", "as_a_flag"),
+    [
+        (
+            "step,reward_a,reward_b\n1,0.1,0.9\n2,0.2,0.3\n",
+            'with columns={"reward": "KEY"}',
+            "with --column reward=KEY",
+        ),
+        ("step,loss\n1,0.5\n2,0.4\n", 'with columns={"reward": "KEY"}', "with --column reward=KEY"),
+        ("step,reward\na,0.5\nb,0.4\n", 'with columns={"step": "KEY"}: ', "with --column step=KEY: "),
+        (TWO_RUNS, 'choose with run="NAME"', "choose with --run NAME"),
+        ("once upon a time\n", "a format with format (", "a format with --format ("),
+    ],
+)
+def test_what_mends_an_error_is_an_argument_in_a_call_and_a_flag_on_the_command_line(
+    tmp_path: Path, content, in_a_call, as_a_flag
+):
+    path = tmp_path / ("log.json" if content.startswith("{") else "log.csv" if "," in content else "log.txt")
+    path.write_text(content)
+    with pytest.raises(BayesGrpoError) as error:
+        read_log(path)
+    again = pickle.loads(pickle.dumps(error.value))
+    assert str(again) == str(error.value) == error.value.message
+    assert in_a_call in str(error.value)
+    assert "--" not in str(error.value)
+    assert again.worded(lambda argument: f"<{argument.parameter}>").count(f"<{again.mended_by.parameter}>") == 1
+    done = call("inspect", path)
+    assert as_a_flag in done.err
+    assert in_a_call not in done.err

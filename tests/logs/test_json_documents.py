@@ -48,7 +48,7 @@ def test_a_document(write, document, reward, settings):
 
 
 def test_a_document_without_records_or_with_two_lists_of_them(write):
-    with pytest.raises(LogReadError, match=r"expected one run, found 2: first, second; choose with --run"):
+    with pytest.raises(LogReadError, match=r"expected one run, found 2: first, second; choose with run="):
         read_log(write("r.json", {"first": STEPS, "second": STEPS}))
     assert len(read_log(write("r.json", {"first": STEPS, "second": STEPS[:3]}), run="second").step) == 3
     with pytest.raises(LogReadError, match=r"r\.json: expected a list of records.*found the keys model, tags"):

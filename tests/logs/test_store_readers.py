@@ -70,7 +70,7 @@ def test_several_runs_are_listed_and_one_is_chosen(store, tmp_path):
     path = WRITERS[store](tmp_path, [(s, {**row, "train/reward": 0.25}) for s, row in ROWS], CONFIG, "alpha two")
     folder = path.parents[store in ("mlruns", "tensorboard")]
     for wanted, words in (
-        (None, r"expected one run, found 2: .*alpha one.*alpha two.*choose with --run"),
+        (None, r"expected one run, found 2: .*alpha one.*alpha two.*choose with run="),
         ("alpha", r"found 2 called 'alpha'.*more of its name or id"),
         ("beta", r"expected a run among .*alpha one.*found 'beta'; correct it"),
     ):

@@ -95,7 +95,7 @@ def test_wandb_chart_by_itself_over_another_axis_and_with_another(write):
 
 def test_wandb_chart_of_several_runs_and_table_of_runs(write):
     path = write("wandb_export.csv", "Step,a - train/reward,b - v2 - train/reward\n1,0.1,0.5\n2,0.2,0.6\n")
-    for wanted, words in ((None, "found 2: a, b - v2; choose with --run"), ("c", "among a, b - v2, found 'c'")):
+    for wanted, words in ((None, "found 2: a, b - v2; choose with run"), ("c", "among a, b - v2, found 'c'")):
         with pytest.raises(LogReadError, match=words):
             read_log(path, run=wanted)
     assert_read(read_log(path, run="b - v2", run_name="b - v2"), reward=[0.5, 0.6], name="b - v2")

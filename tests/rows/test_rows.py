@@ -86,8 +86,8 @@ def test_long_logs_are_averaged_in_blocks():
         (make_run([1, 2, 3], [1, 2, 3]), "auto", "at least 4 rows"),
         (make_run(range(9), [0.5] * 9), "auto", "never changes"),
         (make_run(range(9), range(9)), "eval", "no evaluation reward"),
-        (make_run(range(9), [np.nan] * 9, evals={1: 1}), "reward", "--signal eval"),
-        (make_run(range(9), [np.nan] * 9), "auto", "--column reward"),
+        (make_run(range(9), [np.nan] * 9, evals={1: 1}), "reward", 'signal="eval"'),
+        (make_run(range(9), [np.nan] * 9), "auto", 'columns={"reward": "KEY"}'),
         (make_run(range(9), range(9)), "loss", "expected auto, reward or eval"),
     ],
 )

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from sys import intern
 
-from bayes_grpo.common.errors import LogReadError
+from bayes_grpo.common.errors import MENDING, Argument, LogReadError
 from bayes_grpo.common.text import ANSI, clean, counted, listed
 from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source
 from bayes_grpo.logs.keyindex import in_english, normal, of_evaluation
@@ -87,7 +87,8 @@ def planned_in(text: str) -> float | None:
 
 def nothing_found(expected: str, source: Source) -> LogReadError:
     """The error where a reader that a user named finds no row."""
-    return LogReadError(f"expected {expected}, found none; seen: {clean(source.head)!r}; choose another --format")
+    text = f"expected {expected}, found none; seen: {clean(source.head)!r}; choose another {MENDING}"
+    return LogReadError(text, mended_by=Argument("format"))
 
 
 _WORD = r"(?:global[ _]step|training[ _]step|train[ _]step|step|iteration|iter|update)"

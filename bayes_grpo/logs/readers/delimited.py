@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bayes_grpo.common.errors import LogReadError
+from bayes_grpo.common.errors import MENDING, Argument, LogReadError
 from bayes_grpo.common.imports import arrow
 from bayes_grpo.common.text import clean, listed
 from bayes_grpo.logs.formats import PARQUET, Evidence, Parsed, Reader, Source, chosen_run
@@ -181,7 +181,10 @@ def _read_wandb_csv(source: Source, wanted: str | None) -> Parsed:
         )
     columns = {name: name.rpartition(_SEPARATOR)[::2] for name in names[1:] if _SEPARATOR in name}
     if not columns:
-        raise LogReadError(f"expected columns '<run> - <metric>', found {listed(names)}; read it with --format csv")
+        raise LogReadError(
+            f"expected columns '<run> - <metric>', found {listed(names)}; read it with {MENDING}",
+            mended_by=Argument("format", "csv"),
+        )
     runs = list(dict.fromkeys(run for run, _ in columns.values()))
     run = chosen_run(runs, wanted)
     table = load_csv(source, delimiter)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayes_grpo.common.errors import LogReadError
+from bayes_grpo.common.errors import MENDING, Argument, LogReadError
 from bayes_grpo.common.text import counted, listed
 from bayes_grpo.logs.formats import Evidence, Parsed, Reader, RunName, Source, chosen_run, main_run, pick_reader
 from bayes_grpo.logs.keyindex import normal, parted
@@ -211,7 +211,8 @@ def _read_marked_table(source: Source, wanted: str | None) -> Parsed:
     found = _runs_in(_named(_tables_in(source.text), "table", {}))
     if not found:
         raise LogReadError(
-            "expected a table with a column step and one of rewards in the page, found none; choose another --format"
+            f"expected a table with a column step and one of rewards in the page, found none; choose another {MENDING}",
+            mended_by=Argument("format"),
         )
     if len(found) > 1 and wanted is None and (main := _main_of(found)) is not None:
         return main
