@@ -615,3 +615,16 @@ def test_openrlhf_on_the_console(write):
     assert_read(run, step=range(1, 5), signals={"update_kl": 0.01, "grad_norm": 0.4, "reward_std": 0.2})
     with pytest.raises(LogReadError, match="OpenRLHF logs its reward as reward: pass that part"):
         read_log(write("b.log", pasted(line.format(i, row) for i in range(1, 5))))
+
+
+def test_a_word_before_a_name_is_no_part_of_it(write):
+    actions = ["look", "call_tool", "finish", "look"]
+    lines = [f"[STEP] step={i} phase={x} reward=0.{i} done=False" for i, x in enumerate(actions, 1)]
+    assert_read(read_log(write("a.log", pasted(lines))), reward=[0.1, 0.2, 0.3, 0.4], keys={"reward": "reward"})
+
+
+def test_blocks_below_learning_iterations(write):
+    block = "  Learning iteration {0}/300\n\n  Computation: 226426 steps/s (collection: 0.4s)\n"
+    block += f"  Mean entropy loss: 2.9\n{' ' * 24}" + "Mean reward: 0.{0}\n  Mean episode length: 28.8\n"
+    run = read_log(write("a.txt", "".join(map(block.format, range(1, 5)))))
+    assert_read(run, step=range(1, 5), reward=[0.1, 0.2, 0.3, 0.4], settings={"total_steps": 300})

@@ -107,7 +107,7 @@ _OF_EVALUATION = re.compile(
 """What stands before the step of an evaluation, as in "[eval] step 4: reward=0.5", or begins its line."""
 _NUMBER = r"([-+]?(?:\d[\d.]*(?:[eE][-+]?\d+)?|\.\d+|nan|inf)%?)"
 _LINE_PAIR = re.compile(
-    r"(?<![\w/.@])([A-Za-z_][\w./@]{0,60}(?: [A-Za-z_][\w./@]{0,30}){0,2})\s?[=:]\s{0,4}"
+    r"(?<![\w/.@=])([A-Za-z_][\w./@]{0,60}(?: [A-Za-z_][\w./@]{0,30}){0,2})\s?[=:]\s{0,4}"
     rf"{_NUMBER}(?![\w:])",
     re.IGNORECASE,
 )
@@ -272,13 +272,13 @@ def _bar_rows(text: str) -> Rows:
 
 
 _HEADING = re.compile(
-    r"[^\w\n]{0,80}(?:\w{1,80}\] - metrics |global |training |train )?(?:step|iteration|iter|update)"
+    r"[^\w\n]{0,80}(?:\w{1,80}\] - metrics |global |training |train |learning )?(?:step|iteration|iter|update)"
     r"\s{0,4}[:#=]?\s{0,4}(\d{1,12})(?:\s?(?:/|of)\s?(\d{1,12}))?[^\w\n]{0,80}",
     re.IGNORECASE,
 )
 """A line that holds nothing but the step."""
 _BLOCK_PAIR = re.compile(
-    r"[^\w\n]{0,20}([A-Za-z_][\w./@ -]{0,60}?)\s{0,20}[:=]\s{0,20}([-+]?[.\d][\d.eE+-]{0,30}%?)\s*"
+    r"[^\w\n]{0,40}([A-Za-z_][\w./@ -]{0,60}?)\s{0,20}[:=]\s{0,20}([-+]?[.\d][\d.eE+-]{0,30}%?)\s*"
 )
 """A line that holds nothing but a name and a number."""
 _ASIDE = re.compile(r"\([^()\n]{0,200}\)|\s?±\s?[\d.]{1,20}")
