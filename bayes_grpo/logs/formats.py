@@ -18,7 +18,7 @@ from bayes_grpo.common.errors import MENDING, Argument, LogReadError
 from bayes_grpo.common.imports import modules_in
 from bayes_grpo.common.text import clean, counted, listed
 from bayes_grpo.logs import readers
-from bayes_grpo.logs.keyindex import RowKinds, marked_evaluation
+from bayes_grpo.logs.keyindex import table_of
 from bayes_grpo.logs.settings import Setting
 from bayes_grpo.logs.table import Table, to_floats
 from bayes_grpo.logs.trainer import Trainer
@@ -211,16 +211,14 @@ def parsed_rows(rows: Iterable[Any], **more: Any) -> Parsed:
 
     What is no record is left out with a note.
     """
-    planned, other, lists, place = 0.0, 0, 0, 0
-    kinds = RowKinds()
+    planned, other, lists = 0.0, 0, 0
 
     def numbered() -> Iterator[Mapping[str, Any]]:
-        nonlocal planned, other, lists, place
+        nonlocal planned, other, lists
         for row in rows:
             if not isinstance(row, Mapping):
                 other += 1
                 continue
-            row = marked_evaluation(row)
             for key in _REWARDS:
                 numbers = to_floats(row[key]) if type(row.get(key)) is list else np.empty(0)
                 if len(numbers) and np.isfinite(numbers).all():
@@ -230,11 +228,9 @@ def parsed_rows(rows: Iterable[Any], **more: Any) -> Parsed:
                 if type(row.get(key)) is str and (pair := _PAIR.fullmatch(row[key])):
                     row = {**row, key: float(pair[1])}
                     planned = float(pair[2])
-            kinds.add(place, row)
-            place += 1
             yield row
 
-    table = kinds.parted(Table.from_rows(numbered()))
+    table = table_of(numbered())
     parsed = replace(Parsed(table, total_steps=planned or None), **more)
     parsed = parsed.noted(f"{counted(lists, 'list')} of rewards, of which the mean is taken") if lists else parsed
     return parsed.noted(f"{other} entries that are not records left out") if other else parsed

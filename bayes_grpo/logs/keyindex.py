@@ -7,7 +7,7 @@ key for two things. The keys of such rows get "eval/" in front.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
@@ -206,26 +206,25 @@ class RowKinds:
         return table.moved(rows, _key_of_evaluation)
 
 
-def parted(columns: dict[str, Any]) -> Table:
-    """A table of whole columns, lists or arrays of one length; an evaluation's rows get keys of their own.
+def table_of(rows: Iterable[Mapping[str, Any]]) -> Table:
+    """A table of records; those of an evaluation get keys of their own."""
+    kinds = RowKinds()
 
-    A column of any name whose texts are of training and of evaluation says what a row is of.
-    """
-    texts = {name: values for name, values in columns.items() if isinstance(values, list)}
-    kinds = [name for name, values in texts.items() if _parts_rows(name, values)]
-    if not kinds:
+    def marked() -> Iterator[Mapping[str, Any]]:
+        for place, row in enumerate(map(marked_evaluation, rows)):
+            kinds.add(place, row)
+            yield row
+
+    return kinds.parted(Table.from_rows(marked()))
+
+
+def parted(columns: dict[str, Any]) -> Table:
+    """A table of whole columns, lists or arrays of one length; an evaluation's rows get keys of their own."""
+    texts = (values for values in columns.values() if isinstance(values, list))
+    if not any(map(_ends_as_evaluation, {x for values in texts for x in values if type(x) is str})):
         return Table.from_columns(columns)
     lists = [without_nan(v) if isinstance(v, np.ndarray) else v for v in columns.values()]
-    rows = (dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True))
-    return Table.from_rows(of_evaluation(row) if any(_is_evaluation(row[k]) for k in kinds) else row for row in rows)
-
-
-def _parts_rows(name: str, values: list[Any]) -> bool:
-    """Whether a column has rows of an evaluation next to others, which have to be of training if its name says less."""
-    if not any(map(_is_evaluation, values)) or all(map(_is_evaluation, values)):
-        return False
-    known = (x for x in values if type(x) is str and x.strip())
-    return bool(_KIND.search(name)) or all(_is_evaluation(x) or _TRAIN.fullmatch(x.strip()) for x in known)
+    return table_of(dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True))
 
 
 def without_nan(values: np.ndarray) -> list[Any]:
