@@ -38,6 +38,7 @@ from bayes_grpo.views.diagnosis import (
     reason,
     remedy_lines,
 )
+from bayes_grpo.views.forecasting import weights_section
 from bayes_grpo.views.html import html_of
 from bayes_grpo.views.logs import columns, extent, settings
 from bayes_grpo.views.plots.diagnosis import plot_part
@@ -101,6 +102,9 @@ _REMEDIES = 3
 """Further remedies that are shown."""
 _REASON = 80
 """Characters of a reason that stands in an answer."""
+NOT_COMPARED = "Compared with --full only."
+"""Reason of a page without a comparison of regimes."""
+MORE_HINT = "The full comparison, by leave-one-out and rows ahead: bayes-grpo compare LOG, or report --full."
 PRICE_HINT = "Whether it is worth the cost needs a cost and a value: --cost-per-step and --value-per-reward."
 
 
@@ -130,7 +134,7 @@ def page_of(run: Run, found: Analysis) -> Document:
         _part("What happened", found.diagnosis, _happened),
         _part("Forecast", found.forecast, partial(_forecast, status=status)),
         _part("Fit", found.fit, _fit),
-        _part("Regimes", found.regimes, lambda c: _folded(c, plot=True)),
+        _regimes(found),
         _part("Check", found.check, lambda c: _check(found, c)),
         _part("Stability", found.stability, lambda p: _stability(p, status)),
         section("Log", *(clean(note, 200) for note in run.notes), tables=(columns(run),)),
@@ -164,6 +168,14 @@ def _part[T](title: str, answer: Part[T], make: Callable[[T], Section]) -> Secti
         return replace(make(answer.value), title=title)
     except Exception as error:
         return Section(title, missing=f"Could not be shown: {type(error).__name__}: {error}")
+
+
+def _regimes(found: Analysis) -> Section:
+    """The comparison of the regimes where it was made; else the weights that the forecast gives them."""
+    title = "Regimes"
+    if found.regimes.value is not None or found.regimes.reason != NOT_COMPARED:
+        return _part(title, found.regimes, lambda c: _folded(c, plot=True))
+    return _part(title, found.forecast, lambda f: weights_section(f.summary, MORE_HINT))
 
 
 def _folded(result: Any, *, plot: bool = False, status: Status | None = None, lines: tuple[str, ...] = ()) -> Section:
@@ -273,6 +285,7 @@ def report_run(
     *,
     settings: AnalysisSettings | None = None,
     without: Sequence[str] = (),
+    full: bool = False,
     progress: StageProgress | None = None,
 ) -> Report:
     """Puts everything that is known of a run on one page; what cannot be computed is a line with the reason.
@@ -281,6 +294,8 @@ def report_run(
         run: The run, or what `bayes_grpo.read_log` makes one of.
         settings: Horizon, costs, seed and all else of the analysis.
         without: Names in `bayes_grpo.analysis.analyze.PARTS` that are left out, for a faster page.
+        full: Whether all regimes are compared by leave-one-out and leave-future-out too, as `bayes_grpo.compare` does.
+            Without it the page has the weights of the forecast's regimes, which cost nothing more.
         progress: Called at every stage with a short phrase and the share of the work that is done.
 
     Returns:
@@ -291,7 +306,7 @@ def report_run(
 
     Examples:
         >>> run = read_log([{"step": s, "reward": 0.8 - 0.6 * 0.9**s + 0.02 * (-1) ** s} for s in range(1, 31)])
-        >>> report_run(run, without=["fit", "check", "regimes", "forecast", "stability"]).failed
+        >>> report_run(run, without=["fit", "check", "forecast", "stability"]).failed
         False
     """
     unknown = [name for name in without if name not in PARTS]
@@ -302,7 +317,10 @@ def report_run(
     progress = or_silent(progress)
     progress("reading the log", 0.0)
     run = as_run(run)
-    found = analyze(run, [name for name in PARTS if name not in without], settings=settings, progress=progress)
+    left_out = [*without, *(() if full else ("regimes",))]
+    found = analyze(run, [name for name in PARTS if name not in left_out], settings=settings, progress=progress)
+    if not full and "regimes" not in without:
+        found = replace(found, regimes=Part(reason=NOT_COMPARED))
     when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
     made = f"bayes-grpo {version('bayes-grpo')}, {when}, seed {settings.seed}, {time.perf_counter() - begin:.0f} s."
     document = replace(page_of(run, found), made=made)

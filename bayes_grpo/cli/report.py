@@ -11,6 +11,7 @@ import bayes_grpo as bg
 from bayes_grpo.cli import checks
 from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
+    COMPUTING,
     EXIT_NOT_CONVERGED,
     NAMES,
     OUTPUT,
@@ -49,6 +50,9 @@ def report(
             metavar=NAMES,
         ),
     ] = None,
+    full: Annotated[
+        bool, option(COMPUTING, "--full", help="Compare all regimes by leave-one-out and rows ahead too; slower.")
+    ] = False,
     rollouts: Completions = None,
     reference_runs: ReferenceRunsFlag = None,
     seed: Seed = 0,
@@ -71,7 +75,7 @@ def report(
     with progress_bar() as progress:
         run = reading.read(log, up_to_step)
         checks.horizon(horizon, run)
-        made = bg.report_run(run, settings=settings, without=names_in(without), progress=progress)
+        made = bg.report_run(run, settings=settings, without=names_in(without), full=full, progress=progress)
         bg.save_report(made, out)
     output.show(made, more={"page": str(out)})
     if not output.json_:

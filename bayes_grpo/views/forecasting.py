@@ -10,6 +10,7 @@ from bayes_grpo.common.document import (
     Cell,
     Document,
     Drawing,
+    Section,
     Sparkline,
     Tabular,
     Tone,
@@ -50,8 +51,6 @@ def forecast_summary_document(s: ForecastSummary) -> Document:
     counts = f" ({s.threshold_from})" if s.threshold_from else ""
     chances = [f"{percent(s.p_gain)} chance of a gain above {s.threshold:.2g}{counts}"]
     chances += [f"{percent(p)} of a {n}" for n, p in (("collapse", s.p_collapse), ("take-off", s.p_takeoff)) if p > 0.0]
-    counted = {k: w for k, w in s.weights.items() if k != REFERENCES_NAME or w > 0.0}
-    weights = sorted(counted.items(), key=lambda x: -x[1])
     return Document(
         title=s.about.run,
         about=f"{s.about.rows} rows of {s.about.signal} up to step {s.about.last_step:g}",
@@ -66,7 +65,7 @@ def forecast_summary_document(s: ForecastSummary) -> Document:
             section("The end", tables=(_end(s),)),
             section(
                 "Regimes",
-                "Averaged with weights " + ", ".join(f"{_NAMES.get(k, k)} {w:.2f}" for k, w in weights) + ".",
+                "Averaged with weights " + ", ".join(f"{name} {w:.2f}" for name, w in _weights(s)) + ".",
                 f"P(curve has peaked) = {percent(s.p_peaked)}.",
             ),
             section("Assumed", horizon, *s.assumed),
@@ -76,6 +75,26 @@ def forecast_summary_document(s: ForecastSummary) -> Document:
         unchecked="" if s.far is None else f"Caution: {s.far.sentence}.",
         docs="how/forecast",
     )
+
+
+def weights_section(s: ForecastSummary, hint: str) -> Section:
+    """What a forecast averages over, by weight, as a section of a page; the hint says how to learn more."""
+    weights = _weights(s)
+    listed = ", ".join(f"{name} {percent(w)}" for name, w in weights[:3])
+    rows = ((name, number(f"{w:.2f}")) for name, w in weights)
+    note = "Regimes by how well each predicted every row before it came; the last value as learned from other runs."
+    return section(
+        "Regimes",
+        hint,
+        tables=(table("Weights of the forecast", ("regime", "weight"), rows, note),),
+        lead=f"The forecast averages over {listed}.",
+    )
+
+
+def _weights(s: ForecastSummary) -> list[tuple[str, float]]:
+    """Forecasters in words, with their weights, largest first."""
+    counted = {k: w for k, w in s.weights.items() if k != REFERENCES_NAME or w > 0.0}
+    return [(_NAMES.get(k, k), w) for k, w in sorted(counted.items(), key=lambda x: -x[1])]
 
 
 def _references(s: ForecastSummary) -> str:

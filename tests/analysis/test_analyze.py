@@ -31,7 +31,7 @@ def found(fallen):
 @pytest.fixture(scope="module")
 def page(fallen):
     settings = bg.AnalysisSettings(horizon=90.0, paths=300)
-    return bg.report_run(fallen, settings=settings, without=("regimes", "check", "fit", "stability"))
+    return bg.report_run(fallen, settings=settings, without=("check", "fit", "stability"))
 
 
 @pytest.fixture(scope="module")

@@ -23,8 +23,8 @@ _SAMPLED: Mapping[str, Mapping[str, str]] = {
         "backtest": f"{{rising}} --backtest {_FEW}",
     },
     "report": {
-        "hacked": "{hacked} --out page.html --without regimes",
-        "short": "{short} --out page.html --without fit,regimes",
+        "hacked": "{hacked} --out page.html",
+        "short": "{short} --out page.html --without fit",
     },
     "watch": {"rising": "{rising} --once --state state", "hacked": "{hacked} --once --until-alarm --state state"},
     "sweep": {"rates": "{rate_1e-06} {rate_2e-06} {rate_4e-06} --vary learning_rate"},

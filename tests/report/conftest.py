@@ -127,8 +127,9 @@ class Made[T](dict[str, T]):
 def report_of(kind: str) -> Report:
     """The page of a kind. The regimes are compared for the healthy run alone, because they take longest."""
     if kind == "healthy":
-        return report_run(run_of(kind), settings=quick(costs=StoppingCosts(cost_per_step=1.0, value_per_reward=1000.0)))
-    return report_run(run_of(kind), settings=quick(**SHARED if kind == "hacking" else {}), without=("regimes",))
+        costs = StoppingCosts(cost_per_step=1.0, value_per_reward=1000.0)
+        return report_run(run_of(kind), settings=quick(costs=costs), full=True)
+    return report_run(run_of(kind), settings=quick(**SHARED if kind == "hacking" else {}))
 
 
 @pytest.fixture(scope="session")

@@ -15,11 +15,13 @@ import pytest
 from bayes_grpo import report as page
 from bayes_grpo.analysis import analyze
 from bayes_grpo.analysis.analyze import PARTS
+from bayes_grpo.fitting import draws
+from bayes_grpo.forecasting.level import LEVEL_NAME
 from bayes_grpo.report import Report, report_run, save_report
 from bayes_grpo.views import html
 from tests.helpers.browser import PHONE, look
 from tests.helpers.runs import make_run, steps
-from tests.report.conftest import KINDS, SHARED, Markup, quick, run_of
+from tests.report.conftest import KINDS, ROWS, SHARED, Markup, quick, run_of
 
 MOST_BYTES = 3_000_000
 
@@ -48,7 +50,7 @@ def test_a_page_is_whole_and_asks_for_nothing(pages: dict[str, Path], kind: str)
     assert 'http-equiv="Content-Security-Policy" content="default-src &#39;none&#39;' in text
     for key in ("signals", "what-happened", "forecast", "fit", "regimes", "check", "stability", "log", "settings"):
         assert f'<details id="{key}"' in text
-    assert text.count('class="missing"') == (0 if kind == "healthy" else 1)
+    assert text.count('class="missing"') == 0
     assert "not known" not in text
 
 
@@ -93,6 +95,31 @@ def test_the_page_begins_with_how_the_run_stands(reports: dict[str, Report]):
     assert document.answer in report.sentence
 
 
+def test_the_page_has_the_weights_of_the_forecast_and_the_command_that_compares(reports: dict[str, Report]):
+    report = reports["hacking"]
+    regimes = next(s for s in report.document.sections if s.title == "Regimes")
+    shown = {row[0].text: float(row[1].text) for row in regimes.tables[0].rows}
+    weights = report.results["forecast"]["weights"]
+    assert shown.pop("last value") == pytest.approx(weights.pop(LEVEL_NAME), abs=0.006)
+    assert shown == {name: pytest.approx(weight, abs=0.006) for name, weight in weights.items()}
+    assert page.MORE_HINT in regimes.lines
+    assert report.results["regimes"]["reason"] == page.NOT_COMPARED
+
+
+def test_nothing_is_compared_for_a_page_that_does_not_show_it(monkeypatch: pytest.MonkeyPatch):
+    """No regime is sampled for a page but those of the fit and of the forecast."""
+    sampled: list[tuple[str, int]] = []
+    weigh = draws.weighted_points
+
+    def counted(target: Any, *more: Any, **options: Any) -> Any:
+        sampled.append((target.regime.name, len(target.rows.y)))
+        return weigh(target, *more, **options)
+
+    monkeypatch.setattr(draws, "weighted_points", counted)
+    report_run(run_of("hacking"), settings=quick(**SHARED))
+    assert sorted(sampled) == [("exponential", ROWS), ("exponential", ROWS), ("flat", ROWS)]
+
+
 @pytest.mark.thorough
 def test_a_decision_is_shown_where_it_is_asked_for_and_asked_for_where_it_is_not(reports: dict[str, Report]):
     asked, without = (
@@ -111,7 +138,7 @@ def test_one_part_that_fails_costs_no_other(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(parts, "diagnosis", parts["diagnosis"]._replace(prepare=lambda: broken))
     monkeypatch.setattr(page, "plot_signal", broken)
     monkeypatch.setattr(page, "_stability", broken)
-    made = report_run(run_of("hacking"), settings=quick(**SHARED), without=("regimes", "check", "forecast"))
+    made = report_run(run_of("hacking"), settings=quick(**SHARED), without=("check", "forecast"))
     missing = {s.title: s.missing for s in made.document.sections}
     assert missing["What happened"] == "Failed unexpectedly: ZeroDivisionError: a part that failed"
     assert missing["Stability"] == "Could not be shown: ZeroDivisionError: a part that failed"
