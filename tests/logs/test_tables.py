@@ -2,15 +2,20 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from bayes_grpo.common.errors import LogReadError, MissingExtraError
 from bayes_grpo.logs import read_log
+from bayes_grpo.logs.formats import Source
+from bayes_grpo.logs.readers import delimited
 from tests.logs.log_samples import assert_read
 
 CSV = "step,reward,kl,eval_reward\n" + "".join(f"{s},0.{s},0.01,{'0.5' if s == 3 else ''}\n" for s in range(1, 6))
@@ -38,6 +43,42 @@ def test_forms_of_tables(write, text, rewards):
     run = read_log(write("a.csv", text))
     np.testing.assert_array_equal(run.step, range(1, len(rewards) + 1))
     np.testing.assert_array_equal(run.reward, rewards)
+
+
+_CELLS = st.one_of(
+    st.integers(-(10**17), 10**17).map(str),
+    st.floats(allow_nan=True, allow_infinity=True).map(repr),
+    st.sampled_from(["", "NA", "-", "1e5", ".5", "5.", " 7", "7 ", "+3", "007", "True", "nan", "1,5", "0x10", "1_000"]),
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.lists(_CELLS, min_size=2, max_size=2), min_size=1, max_size=4),
+    st.sampled_from(["\n", "\r\n"]),
+    st.sampled_from(["a\tb", "a\ta", "a\t", " a \tb"]),
+)
+def test_a_table_of_numbers_is_read_as_pandas_reads_it(rows, end, head):
+    text = end.join([head, *("\t".join(row) for row in rows)]) + end
+    plain = delimited._plain_columns(text, "\t")
+    if plain is not None:
+        slow = delimited._parsed(Source(Path("a.tsv"), text.encode()), text.encode(), "\t")
+        assert list(plain) == list(slow)
+        for name, values in plain.items():
+            assert values.dtype.kind == slow[name].dtype.kind
+            np.testing.assert_array_equal(values, slow[name])
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_table_of_numbers_needs_no_pandas(write, end):
+    program = "import sys; from bayes_grpo.logs import read_log; read_log(sys.argv[1]); print('pandas' in sys.modules)"
+    found = subprocess.run(
+        [sys.executable, "-c", program, write("a.csv", CSV.replace("\n", end))],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert found.stdout.strip() == "False"
 
 
 def test_notebook_table_of_unsloth(write):

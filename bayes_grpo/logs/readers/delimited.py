@@ -7,6 +7,7 @@ import io
 import math
 import re
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import Any
@@ -50,14 +51,59 @@ def header(source: Source) -> tuple[list[str], str] | None:
 
 def load_csv(source: Source, delimiter: str) -> Table:
     """All columns of delimited text as numbers; an error says which line cannot be parsed."""
-    import pandas as pd
-
     data = source.text.encode()
     _check_size(data, delimiter)
     first = data.lstrip(b"\xef\xbb\xbf \t\r\n").partition(delimiter.encode())[0] + delimiter.encode()
     parts = re.split(rb"(?<=\n)(?=" + re.escape(first) + rb")", data)
     if len(parts) > 1:  # a training that was started again has written its header again, maybe with other columns
         return reduce(Table.appended, (load_csv(replace(source, data=part), delimiter) for part in parts if part))
+    columns: dict[str, Any] | None = _plain_columns(source.text, delimiter) if len(data) <= _SMALL else None
+    return parted(_parsed(source, data, delimiter) if columns is None else columns)
+
+
+_SMALL = 2_000_000
+"""Bytes up to which a table is read without pandas, whose import takes as long as a whole diagnosis."""
+_PLAIN_NUMBER = re.compile(r"[+-]?(?:\d+(\.\d*)?|(\.\d+))([eE][+-]?\d+)?", re.ASCII)
+_DIGITS = 15
+"""Digits of a whole number that a float holds too."""
+
+
+def _plain_columns(text: str, delimiter: str) -> dict[str, np.ndarray] | None:
+    """Columns of a table of numbers and empty cells alone, as pandas reads them; None for any other table."""
+    text = text.replace("\r\n", "\n")
+    head, *lines = (line.split(delimiter) for line in text.strip("\n").split("\n"))
+    names = [name.strip() for name in head]
+    ragged = [""] in lines or any(len(x) != len(names) for x in lines)
+    if ragged or any(x in text for x in '"\r\ufeff') or len(set(names) - {""}) < len(names):
+        return None
+    columns: dict[str, np.ndarray] = {}
+    for name, cells in zip(names, zip(*lines, strict=True), strict=False):
+        values = _plain_column(cells)
+        if values is None:
+            return None
+        columns[name] = values
+    return columns or None
+
+
+def _plain_column(cells: Sequence[str]) -> np.ndarray | None:
+    """Numbers of a column, whole ones where all are; None where a cell is neither a number nor empty."""
+    whole = True
+    values: list[float] = []
+    for cell in cells:
+        number = _PLAIN_NUMBER.fullmatch(cell)
+        if number is None and cell not in _EMPTY:
+            return None
+        whole = whole and number is not None and not any(number.groups())
+        if whole and len(cell) > _DIGITS:
+            return None
+        values.append(math.nan if number is None else float(cell))
+    return np.array(values, int if whole else float)
+
+
+def _parsed(source: Source, data: bytes, delimiter: str) -> dict[str, Any]:
+    """Columns of any table, by pandas."""
+    import pandas as pd
+
     decimal = "," if delimiter == ";" and _DECIMAL_COMMA.search(source.head) else "."
     exact: Any = {"float_precision": "round_trip"} if pd.__version__.startswith(("2.", "3.0.")) else {}  # later: always
     try:
@@ -84,7 +130,7 @@ def load_csv(source: Source, delimiter: str) -> Table:
     for name, series in frame.items():
         values = series.to_numpy()
         columns.setdefault(str(name).strip(), values if values.dtype.kind in "fiub" else _cells(series, decimal))
-    return parted(columns)
+    return columns
 
 
 def _cells(series: Any, decimal: str) -> list[Any]:
