@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayes_grpo import report as page
 from bayes_grpo.analysis import analyze
 from bayes_grpo.analysis.analyze import PARTS
 from bayes_grpo.fitting import draws
 from bayes_grpo.forecasting.level import LEVEL_NAME
 from bayes_grpo.report import Report, report_run, save_report
-from bayes_grpo.views import html
+from bayes_grpo.views import html, page
 from tests.helpers.browser import PHONE, look
 from tests.helpers.runs import make_run, steps
 from tests.report.conftest import KINDS, ROWS, SHARED, Markup, quick, run_of
@@ -174,5 +173,5 @@ def test_a_long_log_stays_small(tmp_path: Path):
     run = make_run(
         steps(n), 0.5 + 0.1 * rng.standard_normal(n), signals={"kl": rng.random(n), "entropy": rng.random(n)}
     )
-    page = save_report(report_run(run, settings=quick(), without=PARTS), tmp_path / "page.html")
-    assert page.stat().st_size < MOST_BYTES / 2
+    file = save_report(report_run(run, settings=quick(), without=PARTS), tmp_path / "page.html")
+    assert file.stat().st_size < MOST_BYTES / 2
