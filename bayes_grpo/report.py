@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bayes_grpo.analysis.analyze import PARTS, AnalysisSettings, analyze
 from bayes_grpo.analysis.result import Analysis, Part
-from bayes_grpo.common.document import Document, shows
+from bayes_grpo.common.document import Document, Drawing, shows
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.files import written_whole
 from bayes_grpo.common.results import Shown, json_safe
 from bayes_grpo.common.runtime import StageProgress, or_silent
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Run
-from bayes_grpo.views.html import html_of
-from bayes_grpo.views.page import NOT_COMPARED, page_of
+
+if TYPE_CHECKING:
+    from bayes_grpo.diagnosis.result import Diagnosis
+    from bayes_grpo.views.html import Drawn
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,11 +32,13 @@ class Report(Shown):
         document: What it shows.
         results: What it rests on, ready for JSON.
         failed: Whether a fit on it did not converge.
+        images: Its figures that were drawn already, for an earlier draft.
     """
 
     document: Document
     results: Mapping[str, Any]
     failed: bool = False
+    images: dict[Drawing, Drawn | None] = field(default_factory=dict, repr=False)
 
     @property
     def sentence(self) -> str:
@@ -43,7 +47,9 @@ class Report(Shown):
 
     def html(self) -> str:
         """The whole page: one file that asks for nothing from outside."""
-        return html_of(self.document)
+        from bayes_grpo.views.html import html_of
+
+        return html_of(self.document, self.images)
 
     def to_dict(self) -> dict[str, Any]:
         """The results behind the page, ready for JSON."""
@@ -77,6 +83,8 @@ def report_run(
     without: Sequence[str] = (),
     full: bool = False,
     progress: StageProgress | None = None,
+    first: Callable[[str], object] | None = None,
+    draft: Callable[[Report], object] | None = None,
 ) -> Report:
     """Puts everything that is known of a run on one page; what cannot be computed is a line with the reason.
 
@@ -87,6 +95,8 @@ def report_run(
         full: Whether all regimes are compared by leave-one-out and leave-future-out too, as `bayes_grpo.compare` does.
             Without it the page has the weights of the forecast's regimes, which cost nothing more.
         progress: Called at every stage with a short phrase and the share of the work that is done.
+        first: Called with the first line of the page as soon as the run is diagnosed, before anything is sampled.
+        draft: Called with a page that lacks what takes longest, once its status, figure and forecast are there.
 
     Returns:
         The page.
@@ -108,16 +118,44 @@ def report_run(
     progress("reading the log", 0.0)
     run = as_run(run)
     left_out = [*without, *(() if full else ("regimes",))]
-    found = analyze(run, [name for name in PARTS if name not in left_out], settings=settings, progress=progress)
+    wanted = [name for name in PARTS if name not in left_out]
+    # Before the rest, whose imports alone take longer.
+    early = analyze(run, [name for name in wanted if name == "diagnosis"], settings=settings)
+    if first is not None and early.diagnosis.value is not None:
+        first(_first_line(early.diagnosis.value))
+    from bayes_grpo.views.page import NOT_COMPARED, PENDING, Pages
+
+    known: dict[str, Part[Any]] = {"diagnosis": early.diagnosis}
     if not full and "regimes" not in without:
-        found = replace(found, regimes=Part(reason=NOT_COMPARED))
-    when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
-    made = f"bayes-grpo {version('bayes-grpo')}, {when}, seed {settings.seed}, {time.perf_counter() - begin:.0f} s."
-    document = replace(page_of(run, found), made=made)
+        known["regimes"] = Part(reason=NOT_COMPARED)
+    pages = Pages(run)
+    images: dict[Drawing, Drawn | None] = {}
+
+    def page(found: Analysis) -> Report:
+        found = replace(found, **known)
+        when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
+        made = f"bayes-grpo {version('bayes-grpo')}, {when}, seed {settings.seed}, {time.perf_counter() - begin:.0f} s."
+        document = replace(pages.document(found), made=made)
+        fitted = found.fit.value
+        failed = fitted is not None and not fitted.summary.convergence.passed
+        return Report(document, _results(run, found, document), failed, images)
+
+    # The forecast before the fit, which takes longer: its page is there while the chains run.
+    known["forecast"] = analyze(
+        run, [x for x in wanted if x == "forecast"], settings=settings, progress=progress
+    ).forecast
+    rest = [name for name in wanted if name not in known]
+    under_way = None if draft is None else lambda: draft(page(Analysis(**dict.fromkeys(rest, PENDING))))
+    found = analyze(run, rest, settings=settings, progress=progress, meanwhile=under_way)
     progress("writing the page", 1.0)
-    fitted = found.fit.value
-    failed = fitted is not None and not fitted.summary.convergence.passed
-    return Report(document, _results(run, found, document), failed)
+    return page(found)
+
+
+def _first_line(diagnosis: Diagnosis) -> str:
+    """The first line of a page, by the diagnosis alone."""
+    from bayes_grpo.views.view import view
+
+    return view(diagnosis).first_lines[0]
 
 
 def _results(run: Run, found: Analysis, page: Document) -> dict[str, Any]:

@@ -98,6 +98,7 @@ def analyze(
     rows: FitRows = "since_break",
     fit: Fit | None = None,
     progress: StageProgress | None = None,
+    meanwhile: Callable[[], object] | None = None,
 ) -> Analysis:
     """Computes the parts of an analysis of one run.
 
@@ -108,6 +109,7 @@ def analyze(
         rows: Rows of the fit: "since_break" or "all", as in `fit`. A forecast takes all.
         fit: A fit that was made before, in place of a new one.
         progress: Called with a short phrase, and with the share of the work that is done once it is known.
+        meanwhile: Called once, while the parts are computed.
 
     Returns:
         The analysis. A part that failed holds its reason and its error; the others are as they would be without it.
@@ -142,6 +144,8 @@ def analyze(
                 work.parts[name] = pool.submit(copy_context().run, Part.of, partial(makers[name], work))
             if len(names) > _FEW:
                 progress(_busy(work.parts), 0.0)
+            if meanwhile is not None and names:
+                meanwhile()
             for done, _ in enumerate(as_completed(work.parts.values()), 1):
                 if len(names) > _FEW:
                     progress(_busy(work.parts), done / len(names))

@@ -79,7 +79,7 @@ def server_of(folder: Path, pages: Path | None = None) -> MCPServer:
         return marked(found.to_dict(), found.sentence)
 
     def report(log: str) -> dict[str, Any]:
-        """Writes one page about a run, all of the above and the regimes, and says where it lies; half a minute."""
+        """Writes one page about a run, all of the above and a fit, and says where it lies; half a minute."""
         run = _read(root, log)
         made = bg.report_run(run)
         page = Path(pages or "").resolve() / page_name(root, log)

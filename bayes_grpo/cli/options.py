@@ -69,22 +69,34 @@ def console() -> Any:
 def progress_bar() -> Iterator[Callable[..., None]]:
     """One line on standard error: the stage, a bar, the time; where that is no terminal, a line now and then.
 
-    Gives the function to call with the stage, and with the share of the work that is done where that is known. With
-    ``--quiet`` nothing is shown.
+    Gives the function to call with the stage, and with the share of the work that is done where that is known; with
+    ``first`` also the first line of the answer, which stays above the stage. With ``--quiet`` nothing is shown.
     """
     from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True)
     shown = console.is_terminal and not QUIET.get()
-    columns = (SpinnerColumn(), BarColumn(bar_width=20), TextColumn("{task.description}"), TimeElapsedColumn())
+    columns = (
+        SpinnerColumn(),
+        BarColumn(bar_width=20),
+        TextColumn("{task.description}", markup=False),
+        TimeElapsedColumn(),
+    )
     with Progress(*columns, console=console, transient=True, disable=not shown) as bar:
         begin = shown_at = time.monotonic()
         task = bar.add_task("starting", total=None)
+        answer = ""
 
-        def report(stage: str, share: float | None = None) -> None:
-            nonlocal shown_at
-            bar.update(task, description=stage)
+        def report(stage: str, share: float | None = None, *, first: str = "") -> None:
+            nonlocal answer, shown_at
+            if first:
+                answer = f"{plain(first, 300)}\n"
+                bar.update(task, description=answer, refresh=True)
+                if not console.is_terminal and not QUIET.get():
+                    sys.stderr.write(f"bayes-grpo: {answer}")
+                    sys.stderr.flush()
+            bar.update(task, description=f"{answer}{stage}")
             if share is not None:
                 bar.update(task, total=1.0, completed=share)
             now = time.monotonic()

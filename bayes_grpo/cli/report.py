@@ -75,7 +75,15 @@ def report(
     with progress_bar() as progress:
         run = reading.read(log, up_to_step)
         checks.horizon(horizon, run)
-        made = bg.report_run(run, settings=settings, without=names_in(without), full=full, progress=progress)
+        made = bg.report_run(
+            run,
+            settings=settings,
+            without=names_in(without),
+            full=full,
+            progress=progress,
+            first=lambda line: progress("fit and forecast", first=line),
+            draft=lambda page: bg.save_report(page, out),
+        )
         bg.save_report(made, out)
     output.show(made, more={"page": str(out)})
     if not output.json_:

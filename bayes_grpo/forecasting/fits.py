@@ -23,13 +23,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from bayes_grpo.common.errors import FitError, SettingError
-from bayes_grpo.common.runtime import Progress, or_silent
+from bayes_grpo.common.runtime import Progress, cores, or_silent
 from bayes_grpo.common.sampling import seed_of
 from bayes_grpo.fitting.draws import Draws, fast_posterior
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
@@ -165,27 +166,37 @@ def fit_ensemble(
     progress = or_silent(progress)
     found: dict[str, Draws] = {}
     notes, lost = [], []
-    for i, regime in enumerate(regimes):
-        progress(f"{regime.name} ({i + 1} of {len(regimes)})")
-        try:
-            target = target_of(regime, table, forecast_priors(regime, table), arrays=shared(table))
-            draws = fast_posterior(
-                target,
-                seed=seed_of(seed, "fit", regime.name),
-                settings=settings,
-                sampler=sampler or FORECAST_SAMPLER,
-                fallback=strict,
-            )
-        except FitError as error:
-            notes.append(f"{regime.name} was left out: {error}")
-            continue
-        if strict and not draws.usable:
-            notes.append(f"{regime.name} was left out: {draws.note}")
-            lost.append(regime.name)
-            continue
-        if strict and draws.note:
-            notes.append(f"{regime.name}: {draws.note}")
-        found[regime.name] = draws.sample_marginalized(seed_of(seed, "levels", regime.name))
+
+    def drawn(regime: Regime) -> Draws:
+        target = target_of(regime, table, forecast_priors(regime, table), arrays=shared(table))
+        draws = fast_posterior(
+            target,
+            seed=seed_of(seed, "fit", regime.name),
+            settings=settings,
+            sampler=sampler or FORECAST_SAMPLER,
+            fallback=strict,
+        )
+        return draws.sample_marginalized(seed_of(seed, "levels", regime.name)) if draws.usable or not strict else draws
+
+    pool = ThreadPoolExecutor(max_workers=cores())  # compiled code releases the GIL
+    try:
+        under_way = [pool.submit(drawn, regime) for regime in regimes]
+        for i, (regime, future) in enumerate(zip(regimes, under_way, strict=True)):
+            progress(f"{regime.name} ({i + 1} of {len(regimes)})")
+            try:
+                draws = future.result()
+            except FitError as error:
+                notes.append(f"{regime.name} was left out: {error}")
+                continue
+            if strict and not draws.usable:
+                notes.append(f"{regime.name} was left out: {draws.note}")
+                lost.append(regime.name)
+                continue
+            if strict and draws.note:
+                notes.append(f"{regime.name}: {draws.note}")
+            found[regime.name] = draws
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
     if not found:
         raise FitError(f"no regime could be fitted for the forecast: {'; '.join(notes)}")
     return _weighted(found, reward or RewardRange(), tuple(notes), tuple(lost))

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from bayes_grpo.common.runtime import cores
 from bayes_grpo.common.sampling import seed_of, spread
 from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.forecasting.events import EventRates, RewardPaths, origin_state
@@ -155,7 +157,8 @@ def regimes_and_last_value(
             paths, fixed = regime_paths(fitted.draws[name], requested, count, part, reward, fitted.bounded[name].share)
         return *paths, fixed
 
-    parts = zip(*(one(name, count) for name, count in counts.items()), strict=True)
+    with ThreadPoolExecutor(max_workers=cores()) as pool:
+        parts = zip(*pool.map(one, counts, counts.values()), strict=True)
     latent, trend, rows, fixed = (np.concatenate(x) for x in parts)
     if fallen is not None:
         latent, trend, rows, fixed = (clip_recovery(fallen, x) for x in (latent, trend, rows, fixed))

@@ -78,14 +78,22 @@ class Drawn(NamedTuple):
     narrow: str
 
 
-def html_of(document: Document) -> str:
-    """The document as HTML; all text in it is escaped."""
+def html_of(document: Document, images: dict[Drawing, Drawn | None] | None = None) -> str:
+    """The document as HTML; all text in it is escaped.
+
+    Args:
+        document: The document.
+        images: Figures that were drawn already; those that are drawn now are added.
+    """
     from matplotlib import rc_context
 
+    images = {} if images is None else images
+    wanted = [*([] if document.plot is None else [document.plot]), *(p for s in document.sections for p in s.plots)]
     with rc_context(STYLE), warnings.catch_warnings():
         warnings.simplefilter("ignore", BayesGrpoWarning)
-        hero = None if document.plot is None else _drawn(document.plot)
-        drawn = {s.key: [x for p in s.plots if (x := _drawn(p))] for s in document.sections}
+        images |= {plot: _drawn(plot) for plot in wanted if plot not in images}
+    hero = None if document.plot is None else images[document.plot]
+    drawn = {s.key: [x for p in s.plots if (x := images[p])] for s in document.sections}
     css, script = _read("style.css"), _read("page.js")
     policy = (
         f"default-src 'none'; style-src {_hash(css)}; script-src {_hash(script)}; img-src data:; base-uri 'none'; "

@@ -6,7 +6,10 @@ import base64
 import hashlib
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -19,6 +22,7 @@ from bayes_grpo.forecasting.level import LEVEL_NAME
 from bayes_grpo.report import Report, report_run, save_report
 from bayes_grpo.views import html, page
 from tests.helpers.browser import PHONE, look
+from tests.helpers.command import call
 from tests.helpers.runs import make_run, steps
 from tests.report.conftest import KINDS, ROWS, SHARED, Markup, quick, run_of
 
@@ -117,6 +121,71 @@ def test_nothing_is_compared_for_a_page_that_does_not_show_it(monkeypatch: pytes
     monkeypatch.setattr(draws, "weighted_points", counted)
     report_run(run_of("hacking"), settings=quick(**SHARED))
     assert sorted(sampled) == [("exponential", ROWS), ("exponential", ROWS), ("flat", ROWS)]
+
+
+def test_a_draft_has_status_and_forecast_and_its_figures_are_drawn_once(monkeypatch: pytest.MonkeyPatch):
+    drafts: list[tuple[Report, str]] = []
+    lines: list[str] = []
+    overviews: list[Any] = []
+    parts, overview, there = vars(analyze)["_PARTS"], page.plot_overview, Event()
+
+    def late() -> Any:
+        make = fit()
+
+        def made(work: Any) -> Any:
+            assert there.wait(120)
+            return make(work)
+
+        return made
+
+    def drafted(report: Report) -> None:
+        drafts.append((report, report.html()))
+        there.set()
+
+    def drawn(*given: Any, **more: Any) -> Any:
+        overviews.append(given)
+        return overview(*given, **more)
+
+    fit = parts["fit"].prepare
+    monkeypatch.setitem(parts, "fit", parts["fit"]._replace(prepare=late))
+    monkeypatch.setattr(page, "plot_overview", drawn)
+    made = report_run(run_of("hacking"), settings=quick(**SHARED), first=lines.append, draft=drafted)
+    (draft, text), whole = drafts[0], made.html()
+    assert len(drafts) == 1
+    assert lines == [made.document.first_lines[0]] == [draft.document.first_lines[0]]
+    missing = {s.title for s in draft.document.sections if s.missing}
+    assert missing == {"Fit", "Check", "Stability"}
+    assert page.PENDING.reason in text
+    assert page.PENDING.reason not in whole
+    assert len(overviews) == 2  # for a screen and for a phone
+
+
+@pytest.fixture
+def rising_log(tmp_path: Path) -> Path:
+    """A small log of a rising reward."""
+    log = tmp_path / "trainer_state.json"
+    rows = [{"step": s, "reward": 0.8 - 0.6 * 0.9**s + 0.02 * (-1) ** s} for s in range(1, 31)]
+    log.write_text(json.dumps({"log_history": rows, "max_steps": 60}), encoding="utf-8")
+    return log
+
+
+def test_the_first_line_waits_for_no_sampler(rising_log: Path):
+    program = (
+        "import sys; from bayes_grpo.report import report_run\n"
+        "def first(line):\n"
+        "    print(line, {'jax', 'matplotlib', 'pandas'} & set(sys.modules))\n"
+        "    raise SystemExit\n"
+        "report_run(sys.argv[1], first=first)"
+    )
+    found = subprocess.run([sys.executable, "-c", program, rising_log], capture_output=True, text=True, check=True)
+    assert found.stdout.startswith("FINE")
+    assert found.stdout.strip().endswith("set()")
+
+
+def test_the_command_says_the_first_line_before_the_page_is_there(rising_log: Path, tmp_path: Path):
+    done = call("report", rising_log, "--out", tmp_path / "page.html", "--without", "fit,check,forecast,stability")
+    assert done.code == 0
+    assert f"bayes-grpo: {done.out.splitlines()[0]}" in done.err.splitlines()
 
 
 @pytest.mark.thorough
