@@ -1,6 +1,8 @@
 """The package's own import graph: no large circle, and no import by a string around it."""
 
 import ast
+import subprocess
+import sys
 
 import pytest
 
@@ -20,6 +22,20 @@ BY_NAME = {
 @pytest.fixture(scope="module")
 def modules():
     return modules_of(ROOT / "bayes_grpo")
+
+
+@pytest.mark.parametrize(
+    ("module", "spared"),
+    [
+        ("diagnosis.diagnose", {"jax", "scipy", "pandas", "xarray", "matplotlib"}),
+        ("forecasting.forecast", {"scipy", "pandas", "xarray", "arviz_stats", "numpyro", "matplotlib"}),
+        ("report", {"jax", "scipy", "pandas", "xarray", "matplotlib"}),
+    ],
+)
+def test_a_command_imports_nothing_that_its_answer_does_not_need(module, spared):
+    program = f"import sys, bayes_grpo.{module}; print(*sorted({spared!r} & set(sys.modules)))"
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert found.stdout.split() == []
 
 
 def test_no_circle_of_imports_is_larger_than_three(modules):

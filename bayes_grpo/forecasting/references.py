@@ -12,10 +12,10 @@ The factor ½ is learned from public logs; leaving out each repository in turn g
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit
 
 from bayes_grpo.common.intervals import LEVEL, Interval, interval
 from bayes_grpo.common.results import Result
@@ -153,7 +153,7 @@ def share_of_paths(transfer: TransferForecast, searched: bool) -> float:
         transfer: Forecast of the rows from the reference runs.
         searched: Whether these were found and not named.
     """
-    helps = float(expit(transfer.gain))
+    helps = 0.5 * (1.0 + math.tanh(0.5 * transfer.gain))  # the logistic function
     return 0.0 if searched and helps < LEAST_HELP else MOST_SHARE * helps
 
 

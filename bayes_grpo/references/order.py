@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import softmax
 
 from bayes_grpo.common.intervals import LEVEL, Interval
 from bayes_grpo.references.curve import SmoothCurve, Stretch
@@ -208,6 +207,8 @@ def order_among(curves: Sequence[SmoothCurve], members: Sequence[int]) -> DataOr
         curves: All runs, cut at the same steps.
         members: Places of those that share it.
     """
+    from scipy.special import softmax  # here: without reference runs a forecast needs no SciPy
+
     blocks = blocks_of([curves[i] for i in members])
     score = CERTAINTY * share_likelihood(blocks)
     score[0] = -np.inf
@@ -224,6 +225,8 @@ def order_of(run: SmoothCurve, orders: Sequence[DataOrder], others: int) -> Data
         orders: Orders of its reference runs.
         others: Reference runs that share none of them.
     """
+    from scipy.special import softmax
+
     score = [math.log(others + NONE)]
     for order in orders:
         gain = 0.0

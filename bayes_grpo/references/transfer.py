@@ -17,8 +17,6 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-from scipy.linalg import solve_triangular
-from scipy.special import logsumexp, softmax
 
 from bayes_grpo.common.text import plain
 from bayes_grpo.references.curve import SmoothCurve, cuts_of, smooth_curve
@@ -175,6 +173,8 @@ def transfer_forecast(
         mean, var = (x[skip:] for x in order[0])
         share = order[1]
         effects.append((math.sqrt(share) * mean, 1.0 - share * (1.0 - var)))
+    from scipy.special import logsumexp, softmax  # here: without reference runs a forecast needs no SciPy
+
     found, without = [], []
     for counts, weights, sd, t, factor, (mean, var) in product(_COUNTS, _WEIGHTS, _OWN, _TIMES, _NOISES, effects):
         cov = weights**2 * alike + sd**2 * own[t] + (_LEVELS[counts] * unit) ** 2
@@ -199,6 +199,8 @@ def _conditioned(
     y: np.ndarray, expected: np.ndarray, cov: np.ndarray, var: np.ndarray
 ) -> tuple[float, np.ndarray, np.ndarray]:
     """Log density of rows, and mean and covariance of the underlying reward at those to come."""
+    from scipy.linalg import solve_triangular
+
     n = len(y)
     lower = np.linalg.cholesky(cov[:n, :n] + np.diag(var[:n]))
     half = solve_triangular(lower, y - expected[:n], lower=True)
