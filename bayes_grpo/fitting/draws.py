@@ -16,6 +16,7 @@ from bayes_grpo.common.runtime import Progress, or_silent
 from bayes_grpo.common.sampling import seed_of, spread
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings, WeightDiagnostics, WeightedPoints, weighted_points
 from bayes_grpo.fitting.sampling.nuts import (
+    RETRY_LENGTH,
     Chain,
     Convergence,
     SamplerSettings,
@@ -192,9 +193,9 @@ def sample_posterior(
     def run(failed: Chain | None) -> Chain:
         if failed is not None:
             progress("sampling again, more carefully")
-            # By the same program: a first run only lengthens the warm-up, three more are kept.
+            # By the same program: a first run only lengthens the warm-up, more are kept.
             kept = [chains("careful first chains", failed, settings.retry_target_accept)]
-            for i in range(3):
+            for i in range(RETRY_LENGTH):
                 kept.append(chains(f"careful chains {i}", kept[-1], settings.retry_target_accept))
             return Chain(*(np.concatenate(x, axis=1) for x in zip(*kept[1:], strict=True)))
         # The chains move by the covariance that they begin with: a first run finds it where the points do not.

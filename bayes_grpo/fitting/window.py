@@ -66,12 +66,16 @@ def fit_window(run: Run, signal: str = "auto") -> FitWindow:
         best = f"{fallen.best:.2g} at step {fallen.best_step:.0f}"
         reason = f"The reward fell from its best, {best}, to {fallen.now:.2g}."
         return FitWindow(_after_fall(path, fallen), reason)
-    if lost is not None and lost[1] < path.step[-1]:
-        reason = f"The reward collapsed at about step {lost[0]:.0f} and had recovered by step {lost[1]:.0f}."
-        inside = np.flatnonzero((path.step >= lost[0]) & (path.step <= lost[1]))
-        lowest = inside[int(np.argmin(path.mean[inside]))]
-        return FitWindow(float(path.step[lowest]), reason)
-    return FitWindow()
+    if lost is None or lost[1] >= path.step[-1]:
+        return FitWindow()
+    inside = np.flatnonzero((path.step >= lost[0]) & (path.step <= lost[1]))
+    lowest = float(path.step[inside[int(np.argmin(path.mean[inside]))]])
+    since = int(np.sum(path.logged.step > lowest))
+    # What came and went within a block, or has just gone, is how this reward scatters, and no new beginning.
+    if len(inside) < 2 or since < MIN_WINDOW_ROWS:
+        return FitWindow()
+    reason = f"The reward collapsed at about step {lost[0]:.0f} and had recovered by step {lost[1]:.0f}."
+    return FitWindow(lowest, reason)
 
 
 def rows_to_fit(run: Run, rows: FitRows = "since_break", signal: str = "auto") -> tuple[Run, FitWindow]:

@@ -33,11 +33,12 @@ GENERIC = trainer_row(
         stiffness: curvature/stiffest; stability_margin: curvature/margin;
         completion_length: completions/mean_length ~completion_length ~response_length ~completion_len ~response_len
         resp_len avg_response_token_length avg_gen_tokens mean_length avg_length avg_sequence_length train_mean_length
-        mean_generation_length mean_len avg_len avglen mean_tokens avg_tokens;
+        mean_generation_length mean_len avg_len avglen len mean_tokens avg_tokens;
         learning_rate: learning_rate lr optim/lr optim/learning_rate;
         loss: ~loss ~train_loss policy_loss pg_loss training_loss grpo_loss total_loss;
         accuracy: ~accuracy acc train_accuracy correct;
-        completions_clipped_ratio: completions_clipped_ratio completions/clipped_ratio truncation_rate truncated_ratio;
+        completions_clipped_ratio: completions_clipped_ratio completions/clipped_ratio truncation_rate truncated_ratio
+        trunc_rate trunc_ratio truncated_frac;
         gold_reward: gold_reward reward/gold gold_reward_mean gold_score true_reward reward/correctness_f reward/f;
         engine_mismatch: engine_mismatch kl_divergence_inference=k3;
         staleness: staleness staleness_mean async/staleness_mean async/steps_since_sync policy_version_gap_mean

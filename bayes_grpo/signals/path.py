@@ -127,8 +127,13 @@ class SignalPath:
         """Whether the last level lies below the best by any amount, with more than the probability of a suspicion."""
         return float((self.best > self.now).mean()) > 1.0 - THRESHOLDS.suspect
 
-    def fell(self, share: float = THRESHOLDS.fell) -> np.ndarray:
-        """Whether it lies below its best by a share of that, and by 2% of the span, at each block, shape (draws, n)."""
+    def fell(self, share: float | None = None) -> np.ndarray:
+        """Whether it lies below its best by a share of that, and by 2% of the span, at each block, shape (draws, n).
+
+        Args:
+            share: The share; by default that from which a fall is named.
+        """
+        share = THRESHOLDS.fell if share is None else share
         low = self.low if np.isfinite(self.low) else float(self.logged.value.min())
         fall = self.best_so_far - self.recent
         return (fall >= share * (self.best_so_far - low)) & (fall >= THRESHOLDS.rises * self.span)

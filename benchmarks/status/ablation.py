@@ -1,6 +1,6 @@
 """What every threshold of the diagnosis changes on labeled public logs when it is left out.
 
-    python -m benchmarks.status.ablation FOLDER ... [--keep]
+    python -m benchmarks.status.ablation FOLDER ... [--only NAME ...] [--keep]
 
 A threshold is left out by a value at which its condition asks for nothing. Every log is looked at after 5, 9,
 15 and 30 rows and at its end. Nothing is fitted anew: the paths of a log are the same whatever is asked of them.
@@ -9,6 +9,7 @@ A threshold is left out by a value at which its condition asks for nothing. Ever
 from __future__ import annotations
 
 import argparse
+import json
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
@@ -30,7 +31,7 @@ from bayes_grpo.diagnosis.status import MODES
 from bayes_grpo.diagnosis.view import RunView
 from bayes_grpo.logs.reading import read_log
 from bayes_grpo.signals.thresholds import THRESHOLDS, Thresholds
-from benchmarks.common import keep, say
+from benchmarks.common import RESULTS, keep, say
 from benchmarks.status.logs import indexed
 from benchmarks.status.status import LABELS
 
@@ -117,9 +118,11 @@ def main() -> None:
     """The program."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", type=Path, nargs="+")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="these thresholds; others keep their stored numbers")
     parser.add_argument("--keep", action="store_true", help="keep the result among the stored ones")
     options = parser.parse_args()
-    names = (NONE, *(b.name for b in fields(Thresholds)))
+    every_name = (NONE, *(b.name for b in fields(Thresholds)))
+    names = every_name if options.only is None else (NONE, *options.only)
     rows = indexed(options.folders, LABELS)
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         every = [x for x in pool.map(partial(ablated, names=names), *zip(*rows, strict=True)) if x is not None]
@@ -127,7 +130,8 @@ def main() -> None:
     for name, numbers in result.items():
         print(f"{name:14s} {numbers}")
     if options.keep:
-        keep("ablation", result)
+        before = {} if options.only is None else json.loads((RESULTS / "ablation.json").read_text("utf-8"))["result"]
+        keep("ablation", {name: {**before, **result}[name] for name in every_name})
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import pytest
 import bayes_grpo as bg
 from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.fitting.window import FitWindow, fit_window, rows_to_fit
+from bayes_grpo.signals.loss import last_lost, reward_path
 from tests.helpers.cases import dipped_then_collapsed, rate_ended
 from tests.helpers.command import call
 from tests.helpers.paths import there
@@ -66,6 +67,19 @@ def test_a_collapse_that_was_recovered_from_is_left_behind():
     window = fit_window(make_run(steps(60), reward, reward_low=0.0, reward_high=1.0))
     assert 14 <= there(window.start_step) <= 26
     assert "recovered" in window.reason
+
+
+def test_a_reward_that_swings_is_fitted_whole():
+    """A swing that ends three rows before the end left "collapsed at step 195 and had recovered by step 195"."""
+    step = np.arange(2.0, 201.0, 2.0)
+    reward = 0.08 + 0.07 * np.random.default_rng(0).standard_normal(100)
+    for first in (22, 54, 70):
+        reward[first : first + 4] -= 0.18
+    reward[-4:] = (-0.04, -0.05, -0.11, -0.32)
+    run = make_run(step, reward)
+    lost = there(last_lost(there(reward_path(run, "reward"))))
+    assert lost[1] == 195.0
+    assert fit_window(run) == FitWindow()
 
 
 def test_later_rows_keep_their_signals_and_evaluations():

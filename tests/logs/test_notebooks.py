@@ -84,7 +84,9 @@ def test_a_progress_table_with_the_settings_of_the_code(notebook):
 
 def test_several_trainings_are_chosen_by_name(notebook):
     path = notebook(code(shown(progress())), code(shown(progress(shift=0.2))))
-    with pytest.raises(LogReadError, match='expected one run, found 2: cell 2, cell 3; choose with run="NAME"'):
+    with pytest.raises(
+        LogReadError, match=r'found 2: cell 2 \(steps 1 to 12, .*\), cell 3 \(.*\); choose with run="NAME"'
+    ):
         read_log(path)
     assert read_log(path, run="cell 3").reward[0] == pytest.approx(0.35)
     done = call("inspect", path, "--run", "cell 2", "--json")

@@ -628,3 +628,22 @@ def test_blocks_below_learning_iterations(write):
     block += f"  Mean entropy loss: 2.9\n{' ' * 24}" + "Mean reward: 0.{0}\n  Mean episode length: 28.8\n"
     run = read_log(write("a.txt", "".join(map(block.format, range(1, 5)))))
     assert_read(run, step=range(1, 5), reward=[0.1, 0.2, 0.3, 0.4], settings={"total_steps": 300})
+
+
+@pytest.mark.parametrize(
+    ("line", "signals"),
+    [
+        ("  [grpo] step {0:3d}/30  mean_reward 0.{0}  acc=3/12  kl 0.01", {"accuracy": 0.25, "kl": 0.01}),
+        ("step {0} mean loss 0.1 | reward 0.{0} | groups=8", {"loss": 0.1}),
+        ("🏋️ Step {0} ▸ reward: 0.{0} ▸ kl: 0.01 ▸ epoch: 1/3", {"kl": 0.01}),
+    ],
+)
+def test_rows_whose_first_metric_follows_the_step_without_a_sign(write, line, signals):
+    run = read_log(write("a.log", pasted(map(line.format, range(1, 6)))))
+    assert_read(run, step=range(1, 6), reward=[0.1, 0.2, 0.3, 0.4, 0.5], signals=signals)
+
+
+def test_prose_about_steps_is_no_row(write):
+    prose = ["At step 20 was 0.72 the reward, and step 29 reached 0.73 more.", "Step 3 reward 0.2 seemed low to us."]
+    with pytest.raises(LogReadError, match="no reader knows"):
+        read_log(write("notes.txt", pasted(prose * 3)))

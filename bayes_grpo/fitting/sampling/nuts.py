@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -38,7 +38,7 @@ class SamplerSettings:
     Attributes:
         num_chains: Number of chains.
         num_warmup: Adaptation iterations of each chain, discarded.
-        num_samples: Iterations of each chain that are kept; the one retry keeps three times as many.
+        num_samples: Iterations of each chain that are kept; the one retry keeps `RETRY_LENGTH` times as many.
         target_accept: Target acceptance of the step-size adaptation.
         retry_target_accept: The same for the one retry.
     """
@@ -214,9 +214,11 @@ def sample_model[D](
     first, second = jax.random.split(jax.random.key(seed))
 
     def run(failed: Chain | None) -> Chain:
-        key, accept = (first, settings.target_accept) if failed is None else (second, settings.retry_target_accept)
+        again = failed is not None
+        key, accept = (second, settings.retry_target_accept) if again else (first, settings.target_accept)
+        lengths = replace(settings, num_samples=RETRY_LENGTH * settings.num_samples) if again else settings
         keys = np.asarray(jax.random.key_data(jax.random.split(key, settings.num_chains)))
-        return run_chains(_on_model, (model,), keys, None, settings, np.asarray(accept), *arguments)
+        return run_chains(_on_model, (model,), keys, None, lengths, np.asarray(accept), *arguments)
 
     return converged(run, check, retry=settings.num_chains > 1)
 
@@ -233,6 +235,8 @@ def converged[D](
     return check(run(chains), True) if retry and not found[1].passed else found
 
 
+RETRY_LENGTH = 3
+"""Of the chains of the one retry, over that of the first ones."""
 RHAT_LIMIT = 1.01
 ESS_LIMIT = 400.0
 BFMI_LIMIT = 0.3

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from functools import reduce
 from itertools import pairwise
 from sys import intern
 
@@ -106,19 +107,17 @@ _OF_EVALUATION = re.compile(
 )
 """What stands before the step of an evaluation, as in "[eval] step 4: reward=0.5", or begins its line."""
 _NUMBER = r"([-+]?(?:\d[\d.]*(?:[eE][-+]?\d+)?|\.\d+|nan|inf)%?)"
+_OF = r"(?:\s?/\s?(\d{1,9})(?![\w.]))?"
+"""The number of all behind a count, as in "solved 12/16"."""
 _LINE_PAIR = re.compile(
     r"(?<![\w/.@=])([A-Za-z_][\w./@]{0,60}(?: [A-Za-z_][\w./@]{0,30}){0,2})\s?[=:]\s{0,4}"
-    rf"{_NUMBER}(?![\w:])",
+    rf"{_NUMBER}(?![\w:]){_OF}",
     re.IGNORECASE,
 )
 _BEFORE_NAME = 4
 """Characters that may stand before a name."""
-_NAMED = re.compile(rf"\W{{0,{_BEFORE_NAME}}}([A-Za-z_][\w./@ ]{{0,60}}?)\s{{1,4}}{_NUMBER}\s*", re.IGNORECASE)
+_NAMED = re.compile(rf"\W{{0,{_BEFORE_NAME}}}([A-Za-z_][\w./@ ]{{0,60}}?)\s{{1,4}}{_NUMBER}{_OF}\s*", re.IGNORECASE)
 """A whole segment "name number", as in "loss 0.3, reward 0.2"."""
-_NAMED_SHARE = re.compile(
-    rf"\W{{0,{_BEFORE_NAME}}}([A-Za-z_][\w./@ ]{{0,60}}?)\s{{1,4}}(\d{{1,9}})\s?/\s?(\d{{1,9}})\s*"
-)
-"""A whole segment "name count/all", as in "trainable 12/16"."""
 _NAME_NUMBER = re.compile(
     rf"(?<=\s)([A-Za-z_][\w./@-]{{0,60}}(?: [A-Za-z_][\w./@-]{{0,30}})?)\s{{1,4}}{_NUMBER}", re.IGNORECASE
 )
@@ -127,8 +126,14 @@ _RUN_ON = re.compile(
 )
 """All that is left of a line, "reward 0.3 mean loss 0.2", without anything between the pairs."""
 _SEPARATOR = re.compile(r"[|,;]|\s[-–—]\s")
-_AFTER_STEP = re.compile(r"\A\s*+[\])}>]?\s*+(?:$|[|,:;\-–—→·•\[]|[A-Za-z_][\w./@]*\s?[=:])")
+_AFTER_STEP = re.compile(r"\A\s*+[\])}>]?\s*+(?:$|[|,:;\-–—→·•▸▶»⇒\[]|[A-Za-z_][\w./@]*\s?[=:])")
 """What follows the step in a row of metrics, and rarely in prose."""
+_NAMED_FIRST = re.compile(
+    rf"\A\s*+[\])}}>]?\s*+[A-Za-z_][\w./@-]{{0,60}}(?: [A-Za-z_][\w./@-]{{0,60}})?\s{{1,4}}{_NUMBER}"
+    r"(?:\s*+(?:$|[|,;])|\s{2}|\s[A-Za-z_][\w./@]{0,60}=)",
+    re.IGNORECASE,
+)
+"""The same, where the first metric has no sign between its name and its number."""
 _MAX_LINE_OF_PAIRS, _MAX_LINE_OF_BLOCK = 4_000, 200
 _LEAST_ROWS = 3
 _LEAST_KEYS = 4
@@ -212,11 +217,13 @@ def _placed_rows(text: str) -> Iterator[tuple[dict[str, float], float, float, bo
             continue
         rest = line[place.end() :]
         rest = rest if "=" in rest else _ASIDE.sub("", rest)
-        if not _AFTER_STEP.match(rest) and not _RUN_ON.fullmatch(rest):
+        named_first = _NAMED_FIRST.match(rest) is not None
+        if not named_first and not _AFTER_STEP.match(rest) and not _RUN_ON.fullmatch(rest):
             continue  # prose
         inside = epoch is not None and line[epoch.end() : place.start()].strip() == "("  # "Epoch:[1/3](5/100)"
         start = epoch.start() if inside and epoch is not None else place.start()
-        if row := _numbers(line[:start]) | _numbers(rest):
+        rests = (rest, _LINE_PAIR.sub("|", rest)) if named_first else (rest,)
+        if row := reduce(dict.__or__, map(_numbers, (line[:start], *rests))):
             if place is step and _OF_EVALUATION.search(line[:start]):
                 row = dict(of_evaluation(row))
             row |= {"epoch": float(epoch[1])} if epoch else {}
@@ -227,7 +234,7 @@ def _placed_rows(text: str) -> Iterator[tuple[dict[str, float], float, float, bo
 
 def _numbers(text: str) -> dict[str, float]:
     # A name of a million rows is kept once.
-    row = {intern(key): to_float(value) for key, value in _LINE_PAIR.findall(text)}
+    row = {intern(key): _share(key, value, of) for key, value, of in _LINE_PAIR.findall(text)}
     for segment in _SEPARATOR.split(text):
         if "=" in segment[_BEFORE_NAME:] or ":" in segment[_BEFORE_NAME:]:
             continue  # neither pattern below can match it; nearly all segments end here
@@ -235,10 +242,17 @@ def _numbers(text: str) -> dict[str, float]:
             for name, value in _NAME_NUMBER.findall(spaced):
                 row.setdefault(name, to_float(value))
         elif (named := _NAMED.fullmatch(segment)) is not None:
-            row.setdefault(named[1], to_float(named[2]))
-        elif (share := _NAMED_SHARE.fullmatch(segment)) is not None and int(share[2]) <= int(share[3]) > 0:
-            row.setdefault(share[1], int(share[2]) / int(share[3]))
+            row.setdefault(named[1], _share(named[1], named[2], named[3]))
     return row
+
+
+_COUNTER = re.compile(r"step|epoch|iter|batch|episode|progress|update|round|rollout", re.IGNORECASE)
+
+
+def _share(name: str, value: str, of: str | None) -> float:
+    """A number, or a count as a share of all, but for counters such as "epoch 1/3"."""
+    number = to_float(value)
+    return number / int(of) if of and 0.0 <= number <= int(of) > 0 and not _COUNTER.search(name) else number
 
 
 _SHOWN_BAR = re.compile(

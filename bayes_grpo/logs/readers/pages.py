@@ -214,16 +214,14 @@ def _read_marked_table(source: Source, wanted: str | None) -> Parsed:
             f"expected a table with a column step and one of rewards in the page, found none; choose another {MENDING}",
             mended_by=Argument("format"),
         )
-    if len(found) > 1 and wanted is None and (main := _main_of(found)) is not None:
-        return main
-    return found[chosen_run([RunName(name, _contents(x.table)) for name, x in found.items()], wanted).name]
+    return _chosen(found, wanted)
 
 
-def _main_of(found: Mapping[str, Parsed]) -> Parsed | None:
-    """The training that is clearly the main one of several, with a note on the others; None without one."""
-    name = main_run({name: x.table.n for name, x in found.items()})
+def _chosen(found: Mapping[str, Parsed], wanted: str | None) -> Parsed:
+    """The training that was chosen, else the only one, else the clearly main one with a note on the others."""
+    name = main_run({name: x.table.n for name, x in found.items()}) if len(found) > 1 and wanted is None else None
     if name is None:
-        return None
+        return found[chosen_run([RunName(name, _contents(x.table)) for name, x in found.items()], wanted).name]
     others = [f"{other} ({_contents(x.table)})" for other, x in found.items() if other != name]
     return found[name].noted(f"{name} has ten times the rows of any other; left out: {listed(others, 6)}")
 
@@ -298,9 +296,7 @@ def _read_notebook(source: Source, wanted: str | None) -> Parsed:
             f"expected a progress table or printed metrics in the outputs of the notebook, found none in "
             f"{len(cells)} cells with an output{saw}; run it and save it with its outputs, or pass trainer_state.json"
         )
-    if len(found) > 1 and wanted is None and (main := _main_of(found)) is not None:
-        return main
-    return found[chosen_run(list(found), wanted)]
+    return _chosen(found, wanted)
 
 
 def _notebook_cells(document: Any) -> Iterator[_Cell]:
