@@ -303,7 +303,7 @@ def test_a_table_in_a_text(write, form):
 def test_lines_of_other_hands(write, form):
     run = read_log(write("a.log", "\n".join(form.format(i=i, r=r["reward"]) for i, r in enumerate(rows(12), 1))))
     assert_read(run, step=range(1, 13), reward=rewards(12))
-    assert set(run.signals) == {"kl"}
+    assert set(run.signals) == ({"kl", "completion_length"} if " len " in form else {"kl"})
 
 
 def test_a_curve_downloaded_from_tensorboard(write):
