@@ -1,4 +1,4 @@
-"""Console text of a training: lines with a step and named numbers, headings, progress bars, verl's lines."""
+"""Console text of a training: lines with a step and named numbers, headings, progress bars."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ type Rows = Iterator[tuple[dict[str, float], float | None]]
 """Rows, each with the planned steps that it states."""
 
 
-def _kind(
+def line_reader(
     name: str,
     rows: Callable[[str], Rows],
     example: str,
@@ -350,66 +350,10 @@ def _summaries(source: Source) -> list[str]:
     )
 
 
-_VERL_STEP = re.compile(r"(?<![\w/.])(?:training/global_)?step:(\d{1,12})\s{1,8}- (?=\S)")
-_VERL_HEADING = re.compile(r"\s{0,8}step:\d{1,12}\s{0,8}")
-"""A step on a line of its own, above one key a line."""
-_REPEATED = re.compile(r"\[repeated \d{1,9}x across cluster\]")
-"""What Ray puts behind a line that several processes print."""
-
-
-def _sniff_verl_console(source: Source) -> Evidence | None:
-    """Recognizes lines that begin the way verl prints its metrics."""
-    rows = sum(1 for _ in _VERL_STEP.finditer(source.head))
-    if not rows and not JSON_START.match(source.head):
-        rows = int(_VERL_STEP.search(source.text) is not None)  # its configuration may be longer than the head
-    return Evidence(3, rows) if rows else None
-
-
-def _verl_rows(text: str) -> Rows:
-    """A row for every line that begins with a step, of the pairs between dashes."""
-    for line in _unwrapped(lines_of(text)):
-        if (found := _VERL_STEP.search(line)) is None:
-            continue
-        row = {"step": float(found[1])}
-        for part in _REPEATED.split(line[found.end() :], maxsplit=1)[0].split(" - "):
-            key, colon, value = part.rpartition(":")
-            if colon and key:
-                row[key.strip()] = to_float(value)
-        yield row, None
-
-
-_GOES_ON = re.compile(
-    r"(?!\s{0,8}(?:[(\[]|\d{4}-|step:))"
-    r"(?:[^\n]{0,160}? - [\w/@.()-]{1,80}:[-+.\d]|[\w/@.()-]{0,80}:?[-+.\de]{1,30}\s*\Z)"
-)
-"""A line that goes on with a row of verl's, or ends it, which a terminal's width has broken."""
-
-
-_WHOLE_PAIR = re.compile(r":-?[\d.]{1,30}(?:e-?\d{1,3})?\Z")
-_BEGINS_PAIR = re.compile(r"[A-Za-z]\w{0,40}/[\w/@.-]{1,80}:[-.\d]")
-"""The end of a pair, and the beginning of another in the next line, which was broken between them."""
-
-
-def _unwrapped(lines: Iterable[tuple[str, Bars]]) -> Iterator[str]:
-    """Lines, those of a row that a terminal has wrapped joined."""
-    whole, row = "", False
-    for text, _ in lines:
-        if row and _GOES_ON.match(text):
-            between = " " if whole.endswith(" -") or text.startswith("- ") else ""
-            whole += (" - " if _WHOLE_PAIR.search(whole) and _BEGINS_PAIR.match(text) else between) + text
-            continue
-        yield whole
-        whole = text
-        row = (_VERL_STEP.search(text) or _VERL_HEADING.fullmatch(text)) is not None
-    yield whole
-
-
 _PAIR_LINES, _BARS = "lines such as '3/100 | reward=0.24'", "bars such as '12/100 [01:02<07:30, 5.1s/it, reward=0.4]'"
-_VERL_LINES = "lines such as 'step:3 - critic/score/mean:0.24'"
 _BLOCKS = "headings such as 'Step 3/100' over lines such as 'reward: 0.24'"
 READERS = (
-    _kind("console_pairs", _pair_rows, _PAIR_LINES, lambda text: too_long(text, _MAX_LINE_OF_PAIRS), mark=2),
-    _kind("progress_bar", _bar_rows, _BARS, lambda text: ("read from a progress bar, which rounds",)),
-    _kind("step_blocks", _block_rows, _BLOCKS, lambda text: (), share=_SHARE, other_tables=_summaries),
-    _kind("verl_console", _verl_rows, _VERL_LINES, too_long, sniff=_sniff_verl_console),
+    line_reader("console_pairs", _pair_rows, _PAIR_LINES, lambda text: too_long(text, _MAX_LINE_OF_PAIRS), mark=2),
+    line_reader("progress_bar", _bar_rows, _BARS, lambda text: ("read from a progress bar, which rounds",)),
+    line_reader("step_blocks", _block_rows, _BLOCKS, lambda text: (), share=_SHARE, other_tables=_summaries),
 )
