@@ -62,7 +62,8 @@ def forecast_priors(regime: Regime, table: Series) -> dict[str, Prior]:
     names = {p.name for p in regime.parameters}
     lasting = Prior(table.length / 5.0, 1.2)
     if "initial_reward" not in names:
-        return {"fluctuation_time": lasting} if "fluctuation_time" in names else {}
+        still = {"fluctuation_time": lasting, "fixed_point": Prior(table.centre, 3.0 * table.scale)}
+        return {name: prior for name, prior in still.items() if name in names}
     n, spread = len(table.y), table.scale
     end = float(np.mean(table.y[-max(3, min(_LAST, n // 3)) :]))
     begin = float(np.mean(table.y[: max(3, n // 5)]))

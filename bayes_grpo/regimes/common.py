@@ -26,7 +26,7 @@ from bayes_grpo.dynamics.state_space import (
 )
 from bayes_grpo.regimes.base import POSITIVE, REAL, Parameter, Prior, Quantity, Regime
 from bayes_grpo.rows.padding import Rows
-from bayes_grpo.rows.series import Series
+from bayes_grpo.rows.series import Series, is_share
 
 _MEASURED = "measurement noise of a typical row (sampling of prompts and completions)"
 _FORCED = "stationary sd of the latent reward about the curve (gradient noise)"
@@ -36,7 +36,7 @@ NOISES: tuple[Parameter, ...] = (
 )
 
 LEVELS: tuple[Parameter, ...] = tuple(
-    Parameter(name, "reward", meaning, REAL, lambda t: Prior(t.centre, 3.0 * t.scale), marginalized=True)
+    Parameter(name, "reward", meaning, REAL, lambda t: level_prior(t), marginalized=True)
     for name, meaning in (
         ("fixed_point", "R*: where the reward would settle"),
         ("initial_reward", "R₀: latent reward at the start of the log"),
@@ -46,6 +46,23 @@ LEVELS: tuple[Parameter, ...] = tuple(
 
 HALF_GAIN = {"half_gain_step": Quantity("step", "from the start to half of the gain, on the curve without noise")}
 """Derived by regimes with a trend."""
+
+
+_SHARE = Prior(0.5, 0.3)
+"""Level of a share of successes before its rows are seen: nine in ten lie in [0, 1]."""
+
+
+def level_prior(table: Series) -> Prior:
+    """Prior of a level: about the mean of the rows, with three of their standard deviations as spread.
+
+    Where all rows lie in [0, 1] this normal is multiplied by one about the middle of the range, so that runs drawn from
+    the priors mostly stay there, while a curve that has moved little keeps the prior of its own scale.
+    """
+    spread = 3.0 * table.scale
+    if not is_share(table.y):
+        return Prior(table.centre, spread)
+    weight = _SHARE.spread**2 / (_SHARE.spread**2 + spread**2)
+    return Prior(weight * table.centre + (1.0 - weight) * _SHARE.median, math.sqrt(weight) * spread)
 
 
 def measurement_prior(table: Series) -> Prior:

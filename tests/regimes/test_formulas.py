@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import pytest
 from scipy.linalg import expm
-from scipy.stats import multivariate_normal
+from scipy.stats import multivariate_normal, norm
 
 from bayes_grpo import get_regime, rows_of
 from bayes_grpo.fitting.sampling.target import target_of, values_of_draws
@@ -156,6 +156,20 @@ def test_prior_of_the_oscillator(table):
     }
     for name, values in expected.items():
         np.testing.assert_allclose(found[name], values, rtol=1e-10, err_msg=name)
+
+
+@pytest.mark.parametrize("moved", [0.0, 2.0])
+def test_prior_of_the_levels(moved):
+    """Of rows in [0, 1] the product of two normals, of others the first of them."""
+    y = moved + np.array([0.1, 0.3, 0.2, 0.6, 0.7, 0.9, 0.8, 1.0])
+    target = target_of(get_regime("oscillator"), rows_of(make_run(np.arange(1.0, 9.0), y)))
+    grid = np.linspace(-10.0, 15.0, 50001)
+    density = norm.pdf(grid, y.mean(), 3 * y.std())
+    if not moved:
+        density = density * norm.pdf(grid, 0.5, 0.3)
+    density = density / density.sum()
+    mean = density @ grid
+    sd = np.sqrt(density @ (grid - mean) ** 2)
     for name in LEVELS:
-        assert target.priors[name].median == pytest.approx(table.y.mean())
-        assert target.priors[name].spread == pytest.approx(3 * sd)
+        assert target.priors[name].median == pytest.approx(mean, rel=1e-3)
+        assert target.priors[name].spread == pytest.approx(sd, rel=1e-3)
