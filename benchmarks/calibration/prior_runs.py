@@ -37,7 +37,7 @@ LEAST, MOST = 12, 260
 INTERVAL = 3.29
 """Width of a normal's 90% interval, in standard deviations."""
 QUANTITIES = ("fixed_point", "initial_reward", "stiffness", "damping", "half_gain_step", "observation_sd")
-LEVELS = QUANTITIES[:2]
+LEVELS: tuple[str, ...] = QUANTITIES[:2]
 
 
 def one(path: str) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def one(path: str) -> dict[str, Any]:
         return found | {"error": str(error)}
     if not is_share(table.y) or not LEAST <= len(table.y) <= MOST:
         return found | {"error": "no share of successes, or too few or too many rows"}
-    scale = dict.fromkeys(LEVELS, (table.centre, 3.0 * table.scale))
+    scale: dict[str, Any] = dict.fromkeys(LEVELS, (table.centre, 3.0 * table.scale))
     before, after = posterior(table, scale), posterior(table, None)
     shifts = {}
     for name in QUANTITIES:
