@@ -1,11 +1,12 @@
 """The status judged on labelled public logs: false alarms at beginnings, ends and over whole lives, failures named.
 
-    python -m benchmarks.status FOLDER ... [--apart FOLDER ...] [--looks 10] [--keep]
+    python -m benchmarks.status FOLDER ... [--apart FOLDER ...] [--lab FOLDER ...] [--looks 10] [--keep]
 
 A folder holds index.csv (columns run_id, repo, outcome_label) and csv/. The logs of `--apart` are judged apart: nothing
-was learned or chosen on them. Where the package holds numbers that were learned, every log is judged by numbers learned
-without its repository. Beside the package stand some lines of untuned rules (`rules`), and the path of the reward with
-one question alone, whether half of its gain or level is lost (`anchor`): the package has to beat both.
+was learned or chosen on them. Those of `--lab` are of `benchmarks.lab.learners.lab_logs`, whose failures are known.
+Where the package holds numbers that were learned, every log is judged by numbers learned without its repository. Beside
+the package stand some lines of untuned rules (`rules`), and the path of the reward with one question alone, whether
+half of its gain or level is lost (`anchor`): the package has to beat both.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from bayes_grpo.logs.run import Run
 from bayes_grpo.watching.alarms import alarms_of
 from bayes_grpo.watching.result import Watching
 from benchmarks.common import keep, say
+from benchmarks.lab.learners.lab_logs import lab_log
 from benchmarks.status.calibration import Case, calibration
 from benchmarks.status.logs import indexed
 
@@ -162,12 +164,23 @@ def _share(diagnosed: Diagnosis, mode: Mode) -> float:
 
 def judged(row: Mapping[str, str], folder: Path, looks: int) -> Judged | None:
     """A log of an index at all its looks."""
-    warnings.simplefilter("ignore")
     try:
         run = read_log(folder / "csv" / f"{row['run_id']}.csv")
     except BayesGrpoError as error:
         say(f"{row['run_id']}: {error}")
         return None
+    return judged_run(run, row["run_id"], row["repo"], row["outcome_label"], looks)
+
+
+def judged_lab(place: Path, looks: int) -> Judged:
+    """A log of the laboratory at all its looks; its family stands for a repository."""
+    log = lab_log(place)
+    return judged_run(log.run, log.name, log.name.rpartition("-")[0], log.label, looks)
+
+
+def judged_run(run: Run, name: str, repository: str, label: str, looks: int) -> Judged:
+    """A run at all its looks."""
+    warnings.simplefilter("ignore")
     step, _ = run.rewards
     n = len(step)
     lives = tuple(np.unique(np.linspace(min(20, n), n, looks).astype(int)).tolist())
@@ -175,8 +188,8 @@ def judged(row: Mapping[str, str], folder: Path, looks: int) -> Judged | None:
     cuts = {*lives, *(c for c in BEGINNINGS if n >= c + 5)}
     found = {c: look(run if c == n else run.until(float(step[c - 1]))) for c in sorted(cuts)}
     early = measured(run.until(float(step[MEASURED_AT - 1]))) if n >= MEASURED_AT + 5 else False
-    say(row["run_id"])
-    return Judged(row["run_id"], row["repo"], row["outcome_label"], n, early, found, lives)
+    say(name)
+    return Judged(name, repository, label, n, early, found, lives)
 
 
 def rate(hits: Iterable[bool]) -> dict[str, Any]:
@@ -237,6 +250,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", type=Path, nargs="+")
     parser.add_argument("--apart", type=Path, nargs="*", default=[])
+    parser.add_argument("--lab", type=Path, nargs="*", default=[])
     parser.add_argument("--looks", type=int, default=10, help="looks over a whole life, evenly from 20 rows on")
     parser.add_argument("--keep", action="store_true", help="keep the result among the stored ones")
     asked = parser.parse_args()
@@ -251,9 +265,14 @@ def main() -> None:
             result[name] = summary(logs, at_hand)
             if name == "apart":  # no log of these is to be looked at by itself
                 del result[name]["package"]["false at the end"], result[name]["package"]["not named"]
-            for who in WHO:
-                for what, value in result[name].get(who, {}).items():
-                    print(f"{name:8s} {who:8s} {what}: {value}")
+        places = sorted(path.parent for folder in asked.lab for path in folder.glob("*/truth.json"))
+        if places:
+            in_lab = list(pool.map(partial(judged_lab, looks=asked.looks), places))
+            result["laboratory"] = summary(in_lab, in_lab)
+    for name, found in result.items():
+        for who in WHO:
+            for what, value in found.get(who, {}).items():
+                print(f"{name:10s} {who:8s} {what}: {value}")
     if asked.keep:
         keep("status", result)
 

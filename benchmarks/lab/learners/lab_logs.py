@@ -75,10 +75,11 @@ class LabLog(NamedTuple):
 
 def lab_logs(folders: Sequence[Path]) -> list[LabLog]:
     """The logs of folders, in the order of their names."""
-    return [_read(path.parent) for folder in folders for path in sorted(folder.glob("*/truth.json"))]
+    return [lab_log(path.parent) for folder in folders for path in sorted(folder.glob("*/truth.json"))]
 
 
-def _read(place: Path) -> LabLog:
+def lab_log(place: Path) -> LabLog:
+    """The log in one folder."""
     truth = json.loads((place / "truth.json").read_text(encoding="utf-8"))
     modes = tuple(dict.fromkeys(_LABELS[name] for name in truth["events"] if name != "solved"))
     onset, label, run = float(truth["onset"] or "nan"), _LABELS[truth["event"]], read_log(place)
