@@ -181,7 +181,7 @@ def sample_posterior(
     middle = np.zeros((1, 1, len(target.regime.sampled)))
     pool.submit(lambda: summarize_draws(target, values_of_draws(target, middle), seed))
     pool.shutdown(wait=False)
-    points, weights = weighted_points(target, seed_of(seed, "start"), _ENOUGH)
+    points, weights = weighted_points(target.in_shared_shapes(), seed_of(seed, "start"), _ENOUGH)
     trusted = weights.power == 1.0 and weights.effective >= 0.5 * _ENOUGH.effective
     start = start_of(points, seed, settings.num_chains)
     progress("sampling")

@@ -26,7 +26,7 @@ from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.settings import Settings
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.base import Regime
-from bayes_grpo.rows.padding import shared
+from bayes_grpo.rows.padding import padded, shared
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.series import Series
 from tests.helpers.selection import few
@@ -53,6 +53,19 @@ def zigzag():
     """Rows that alternate: nothing tells measurement noise from short fluctuations, a ridge that chains climb badly."""
     rng = np.random.default_rng(3)
     return make_table(0.5 + 0.25 * np.cos(2.2 * np.arange(17)) + 0.05 * rng.standard_normal(17))
+
+
+def test_starting_points_of_a_fit_take_the_program_of_forecasts(flat_rows):
+    """Logs of 24 and 30 rows have one shape, a row without a value stays so, and the density is that of the fit."""
+    y = np.array(padded(flat_rows).y)
+    y[3] = np.nan
+    target = target_of(get_regime("flat"), flat_rows).with_values(y)
+    wide = target.in_shared_shapes()
+    other = target_of(get_regime("flat"), make_table(np.linspace(0.1, 0.9, 30))).in_shared_shapes()
+    assert jax.tree.map(np.shape, wide.arguments) == jax.tree.map(np.shape, other.arguments)
+    assert jax.tree.map(np.shape, wide.arrays) == jax.tree.map(np.shape, shared(flat_rows))
+    z = np.random.default_rng(0).standard_normal((5, 3))
+    np.testing.assert_allclose(log_likelihoods(wide, z), log_likelihoods(target, z), rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", few(["flat", "oscillator"], "flat"))

@@ -31,7 +31,7 @@ from bayes_grpo.regimes.priors import (
     resolve_priors,
     slopes_of,
 )
-from bayes_grpo.rows.padding import Rows, padded
+from bayes_grpo.rows.padding import Rows, padded, shared
 from bayes_grpo.rows.series import Series
 
 
@@ -106,6 +106,12 @@ class Target:
     def with_values(self, y: np.ndarray) -> Target:
         """The same with other logged values, shape (T,), NaN = missing."""
         return replace(self, arrays=self.arrays._replace(y=y))
+
+    def in_shared_shapes(self) -> Target:
+        """The same in the shapes that many logs share, so that what stops at the last row is compiled once for all."""
+        arrays = shared(self.rows)
+        n = len(self.rows.y)
+        return replace(self, arrays=arrays._replace(y=np.append(self.arrays.y[:n], arrays.y[n:])))
 
 
 def target_of(
