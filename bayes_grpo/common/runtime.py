@@ -1,9 +1,12 @@
-"""Cores and threads of a process, and the progress of long computations."""
+"""Cores, threads and memory of a process, and the progress of long computations."""
 
 from __future__ import annotations
 
+import ctypes
 import os
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 
 
 def cores() -> int:
@@ -23,6 +26,13 @@ def threads(share: int) -> dict[str, str]:
     """
     names = ("NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "PYTHON_CPU_COUNT")
     return dict.fromkeys(names, str(share)) | {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+
+
+def release_memory() -> None:
+    """Gives freed memory back to the system, where the C library keeps it (glibc), for a process that waits long."""
+    if sys.platform == "linux":
+        with suppress(OSError, AttributeError):  # another C library
+            ctypes.CDLL(None).malloc_trim(0)
 
 
 Progress = Callable[[str], None]

@@ -25,7 +25,7 @@ from bayes_grpo.batches.unit import fingerprint
 from bayes_grpo.common.errors import BayesGrpoWarning, LogReadError, OutputError, SettingError
 from bayes_grpo.common.files import check_writable, written_whole
 from bayes_grpo.common.programs import forget_programs
-from bayes_grpo.common.runtime import Progress, or_silent
+from bayes_grpo.common.runtime import Progress, or_silent, release_memory
 from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.status import Status
 from bayes_grpo.forecasting.expected import Expected
@@ -97,6 +97,7 @@ def update_of(run: RunLike, watching: Watching | None = None, memory: Memory | N
         notes=tuple(dict.fromkeys((*notes, *(() if ahead is None else _notes(ahead))))),
         seconds=time.perf_counter() - begin,
     )
+    release_memory()  # a look takes a few tenths of a second and hundreds of MB, and the next one is a row away
     return update, Memory(every, first, length, references.value)
 
 
