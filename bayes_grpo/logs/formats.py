@@ -18,7 +18,7 @@ from bayes_grpo.common.errors import MENDING, Argument, LogReadError
 from bayes_grpo.common.imports import modules_in
 from bayes_grpo.common.text import clean, counted, listed
 from bayes_grpo.logs import readers
-from bayes_grpo.logs.keyindex import table_of
+from bayes_grpo.logs.keyindex import table_of_rows
 from bayes_grpo.logs.settings import Setting
 from bayes_grpo.logs.table import Table, to_floats
 from bayes_grpo.logs.trainer import Trainer
@@ -230,7 +230,7 @@ def parsed_rows(rows: Iterable[Any], **more: Any) -> Parsed:
                     planned = float(pair[2])
             yield row
 
-    table = table_of(numbered())
+    table = table_of_rows(numbered())
     parsed = replace(Parsed(table, total_steps=planned or None), **more)
     parsed = parsed.noted(f"{counted(lists, 'list')} of rewards, of which the mean is taken") if lists else parsed
     return parsed.noted(f"{other} entries that are not records left out") if other else parsed

@@ -206,7 +206,7 @@ class RowKinds:
         return table.moved(rows, _key_of_evaluation)
 
 
-def table_of(rows: Iterable[Mapping[str, Any]]) -> Table:
+def table_of_rows(rows: Iterable[Mapping[str, Any]]) -> Table:
     """A table of records; those of an evaluation get keys of their own."""
     kinds = RowKinds()
 
@@ -224,7 +224,7 @@ def parted(columns: dict[str, Any]) -> Table:
     if not any(map(_ends_as_evaluation, {x for values in texts for x in values if type(x) is str})):
         return Table.from_columns(columns)
     lists = [without_nan(v) if isinstance(v, np.ndarray) else v for v in columns.values()]
-    return table_of(dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True))
+    return table_of_rows(dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True))
 
 
 def without_nan(values: np.ndarray) -> list[Any]:
