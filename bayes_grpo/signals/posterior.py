@@ -1,14 +1,15 @@
 r"""Posterior of a latent path beneath noisy rows, in closed form on a grid.
 
     y_i = m(t_i) + e_i,    e_i ~ N(0, σ² / w_i)
-    m(t) = a + b t + s W(t) + J 1[t ≥ t_J],    e_O wide for one row O
+    m(t) = a + b t + s W(t) + J 1[t ≥ t_J] + B t,    e_O wide for one row O
 
-W is a random walk, J one possible jump, O one possible row that is an outlier; at most one of the two occurs, and its
-place is unknown. σ and s lie on a grid with a log-normal prior. Given these, everything is Gaussian: the covariance of
-the rows is that of noise and walk, which one eigendecomposition makes diagonal for every σ and s, plus columns for a, b
-and the event (Woodbury's identity). The weights of all cells (σ, s, event) are exact; draws take a cell and then a path
-by conditioning a draw of the prior (Matheron's rule). Nothing is said about how many rows it takes: few rows leave the
-posterior wide.
+W is a random walk, J one possible jump, O one possible row that is an outlier, B a trend far steeper than b; at most
+one of these three occurs, and the places of the first two are unknown. σ and s lie on a grid with a log-normal prior.
+Given these, everything is Gaussian: the covariance of the rows is that of noise and walk, which one eigendecomposition
+makes diagonal for every σ and s, plus columns for a, b and the event (Woodbury's identity). The weights of all cells
+(σ, s, event) are exact; draws take a cell and then a path by conditioning a draw of the prior (Matheron's rule).
+Nothing is said about how many rows it takes: few rows leave the posterior wide. The steep trend is for logs of few rows
+with many steps in each, whose whole rise lies between neighboring rows.
 
 The prior is that of public logs, the mean and the spread over their authors of the logarithms of noise and of movement
 per row. See Durbin and Koopman, Time Series Analysis by State Space Methods (2012), chapters 2 and 4.
@@ -43,6 +44,8 @@ class PathPrior(NamedTuple):
         jump: Probability of a jump.
         jump_sd: Standard deviation of its size.
         outlier: Probability of one row far off.
+        trend: Probability of a steep trend over all rows.
+        trend_sd: Standard deviation of its size, from the first row to the last.
     """
 
     log_noise: float = -2.6
@@ -54,6 +57,8 @@ class PathPrior(NamedTuple):
     jump: float = 0.15
     jump_sd: float = 0.5
     outlier: float = 0.1
+    trend: float = 0.05
+    trend_sd: float = 0.7
 
 
 class PathDraws(NamedTuple):
@@ -77,7 +82,8 @@ class _Rotated(NamedTuple):
         root: Square roots of the rows' weights, shape (n,).
         rows: The rows less their mean, shape (n,).
         line: Columns of level and slope, shape (n, 2).
-        events: Columns of a jump before rows 1 to n - 1, then of an outlier in rows 0 to n - 1, shape (n, 2n - 1).
+        events: Columns of a jump before rows 1 to n - 1, then of an outlier in rows 0 to n - 1, then a trend,
+            shape (n, 2n).
     """
 
     spread: np.ndarray
@@ -94,7 +100,7 @@ class _Cells(NamedTuple):
     Attributes:
         noise: Standard deviation of a row in each cell of the grid, shape (cells,).
         movement: Standard deviation of the walk per row, shape (cells,).
-        weight: Posterior probability of grid cell and event (column 0: none), shape (cells, 2n).
+        weight: Posterior probability of grid cell and event (column 0: none), shape (cells, 2n + 1).
     """
 
     noise: np.ndarray
@@ -118,7 +124,10 @@ def path_draws(
     centre = float(np.average(rows, weights=weight))
     rotated = _rotated(time, rows - centre, weight)
     line_variance = np.array([_LEVEL_VARIANCE, (prior.slope * time[-1]) ** 2 + 1e-12])
-    event_variance = prior.jump_sd**2 * np.concatenate([np.ones(len(rows) - 1), np.full(len(rows), _OUTLIER_VARIANCE)])
+    of_jump = prior.jump_sd**2
+    jumps = np.full(len(rows) - 1, of_jump)
+    outliers = np.full(len(rows), _OUTLIER_VARIANCE * of_jump)
+    event_variance = np.concatenate([jumps, outliers, [prior.trend_sd**2]])
     cells = _cells(rotated, prior, line_variance, event_variance)
     path = _draw(rotated, cells, line_variance, event_variance, np.random.default_rng(seed), draws)
     noise_share = cells.weight.sum(axis=1)
@@ -132,7 +141,7 @@ def _rotated(time: np.ndarray, rows: np.ndarray, weight: np.ndarray) -> _Rotated
     spread, back = np.linalg.eigh(walk)
     line = np.stack([np.ones(n), time / time[-1] - 0.5], axis=1)
     jumps = np.tril(np.ones((n, n)))[:, 1:]
-    events = np.concatenate([jumps, np.eye(n)], axis=1)
+    events = np.concatenate([jumps, np.eye(n), line[:, 1:]], axis=1)
     return _Rotated(
         spread=np.maximum(spread, 0.0),
         back=back,
@@ -174,10 +183,11 @@ def _cells(r: _Rotated, prior: PathPrior, line_variance: np.ndarray, event_varia
     gain = 0.5 * event_variance * match**2 / ratio - 0.5 * np.log(ratio)
 
     n = len(r.rows)
-    log_event = np.concatenate([np.full(n - 1, np.log(prior.jump / (n - 1))), np.full(n, np.log(prior.outlier / n))])
-    log_weight = np.concatenate(
-        [log_none[:, None] + np.log(1.0 - prior.jump - prior.outlier), log_none[:, None] + gain + log_event], axis=1
-    )
+    jump = np.full(n - 1, np.log(prior.jump / (n - 1)))
+    outlier = np.full(n, np.log(prior.outlier / n))
+    log_event = np.concatenate([jump, outlier, [np.log(prior.trend)]])
+    none = np.log(1.0 - prior.jump - prior.outlier - prior.trend)
+    log_weight = np.concatenate([log_none[:, None] + none, log_none[:, None] + gain + log_event], axis=1)
     weight = np.exp(log_weight - log_weight.max())
     return _Cells(noise, movement, weight / weight.sum())
 
@@ -194,13 +204,13 @@ def _draw(
     n = len(r.rows)
     spot = (rng.random() + np.arange(draws)) / draws
     picked = np.minimum(np.searchsorted(np.cumsum(cells.weight), spot), cells.weight.size - 1)
-    cell, event = np.divmod(rng.permutation(picked), 2 * n)
+    cell, event = np.divmod(rng.permutation(picked), 2 * n + 1)
     noise_variance = cells.noise[cell, None] ** 2
     walk_variance = cells.movement[cell, None] ** 2 * r.spread
     none = event == 0
     column = np.where(none[:, None], 0.0, r.events.T[np.maximum(event - 1, 0)])
     size_variance = np.where(none, 0.0, event_variance[np.maximum(event - 1, 0)])
-    is_jump = (event > 0) & (event < n)
+    of_path = ((event > 0) & (event < n)) | (event == 2 * n)
 
     line = rng.standard_normal((draws, 2)) * np.sqrt(line_variance)
     size = rng.standard_normal(draws) * np.sqrt(size_variance)
@@ -223,5 +233,5 @@ def _draw(
 
     steady = steady + walk_variance * answer + (answer @ r.line * line_variance) @ r.line.T
     size = size + size_variance * np.sum(column * answer, axis=1)
-    path = steady + np.where(is_jump, size, 0.0)[:, None] * column
+    path = steady + np.where(of_path, size, 0.0)[:, None] * column
     return (path @ r.back.T) / r.root

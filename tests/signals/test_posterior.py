@@ -6,7 +6,9 @@ from scipy.stats import multivariate_normal, norm
 
 from bayes_grpo.signals.posterior import PathPrior, _cells, _rotated, path_draws
 
-PRIOR = PathPrior(log_noise=-2.0, log_movement=-3.0, slope=0.03, jump=0.3, jump_sd=0.6, outlier=0.2)
+PRIOR = PathPrior(
+    log_noise=-2.0, log_movement=-3.0, slope=0.03, jump=0.3, jump_sd=0.6, outlier=0.2, trend=0.1, trend_sd=0.9
+)
 Z = np.linspace(-2.5, 2.5, 9)
 """Grid of log noise and log movement in standard deviations, as the documentation of the posterior gives it."""
 
@@ -26,7 +28,7 @@ def dense(time, rows, weight, prior):
         noise = np.exp(prior.log_noise + prior.log_noise_sd * z) ** 2 * np.diag(1.0 / weight)
         for movement, p_movement in movements:
             steady = line + movement**2 * np.minimum.outer(time, time)
-            events = [(steady, steady + noise, 1.0 - prior.jump - prior.outlier)]
+            events = [(steady, steady + noise, 1.0 - prior.jump - prior.outlier - prior.trend)]
             for i in range(1, n):
                 after = (np.arange(n) >= i).astype(float)
                 jumped = steady + prior.jump_sd**2 * np.outer(after, after)
@@ -34,6 +36,8 @@ def dense(time, rows, weight, prior):
             for i in range(n):
                 off = np.diag((np.arange(n) == i) * 4.0 * prior.jump_sd**2)
                 events.append((steady, steady + noise + off, prior.outlier / n))
+            steep = steady + prior.trend_sd**2 * np.outer(middle, middle)
+            events.append((steep, steep + noise, prior.trend))
             for path, seen, p_event in events:
                 log_rows = multivariate_normal.logpdf(y, np.zeros(n), seen)
                 logs.append(np.log(p_movement * p_event) - 0.5 * z**2 + log_rows)
@@ -51,6 +55,7 @@ ROWS = {
     "rise": (np.arange(8.0), 0.1 * np.arange(8.0) + 0.05 * np.cos(3.0 * np.arange(8.0)), np.ones(8)),
     "jump": (np.arange(9.0), np.repeat([0.2, 0.9], [5, 4]) + 0.03 * np.sin(5.0 * np.arange(9.0)), np.ones(9)),
     "outlier": (np.arange(7.0), np.array([0.5, 0.52, 0.49, 1.4, 0.51, 0.48, 0.5]), np.ones(7)),
+    "steep": (np.arange(6.0), np.array([0.07, 0.38, 0.83, 0.98, 1.2, 1.5]), np.ones(6)),
     "irregular": (np.array([0, 1, 5, 6, 14, 30.0]), np.array([0.1, 0.3, 0.2, 0.5, 0.4, 0.8]), np.arange(1.0, 7.0)),
 }
 
@@ -61,7 +66,7 @@ def test_weights_and_moments_are_those_of_dense_algebra(name):
     n = len(rows)
     expected, mean, sd = dense(time, rows, weight, PRIOR)
     line_variance = np.array([9.0, (PRIOR.slope * time[-1]) ** 2])
-    event_variance = PRIOR.jump_sd**2 * np.repeat([1.0, 4.0], [n - 1, n])
+    event_variance = np.append(PRIOR.jump_sd**2 * np.repeat([1.0, 4.0], [n - 1, n]), PRIOR.trend_sd**2)
     rotated = _rotated(time, rows - np.average(rows, weights=weight), weight)
     found = _cells(rotated, PRIOR, line_variance, event_variance).weight
     np.testing.assert_allclose(found.ravel(), expected, atol=1e-8)
@@ -91,6 +96,8 @@ def test_bands_cover_paths_of_the_prior():
             path = path + PRIOR.jump_sd * rng.standard_normal() * (time >= rng.integers(1, n))
         elif event < PRIOR.jump + PRIOR.outlier:
             rows_off[rng.integers(n)] = 2.0 * PRIOR.jump_sd * rng.standard_normal()
+        elif event < PRIOR.jump + PRIOR.outlier + PRIOR.trend:
+            path = path + PRIOR.trend_sd * rng.standard_normal() * (time / time[-1] - 0.5)
         rows = path + noise * rng.standard_normal(n) + rows_off
         at = rng.integers(n)
         draws = path_draws(time, rows, np.ones(n), PRIOR, seed=i).path[:, at]
