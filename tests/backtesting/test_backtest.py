@@ -8,6 +8,7 @@ from bayes_grpo.backtesting import FORECAST, LAST_VALUE, Backtest, backtest, bac
 from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.forecasting.fits import forecast_priors
 from bayes_grpo.regimes import get_regime
+from bayes_grpo.regimes.base import Prior
 from bayes_grpo.rows.rows_of import rows_of
 from tests.helpers.runs import rising_run
 from tests.helpers.shown import text_of
@@ -67,7 +68,10 @@ def test_forecast_priors_reach_beyond_what_was_seen():
     assert priors["midpoint"].median == table.length
     assert priors["fixed_point"].median > table.y[-10:].mean()
     assert priors["fixed_point"].spread > 3 * table.scale
-    assert set(forecast_priors(get_regime("flat"), table)) == {"fluctuation_time"}
+    # A flat reward keeps the scale of its rows, whatever the range of a fit's levels.
+    flat = forecast_priors(get_regime("flat"), table)
+    assert set(flat) == {"fluctuation_time", "fixed_point"}
+    assert flat["fixed_point"] == Prior(table.centre, 3.0 * table.scale)
     # A share of successes that has not moved yet may still take off, where the law can start slowly.
     y = 0.1 + 0.01 * np.cos(np.arange(len(table.y)))
     still = {
