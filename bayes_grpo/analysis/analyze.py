@@ -90,8 +90,8 @@ class _Work(NamedTuple):
     progress: StageProgress
 
 
-_CHECKED = {"fit", "check"}
-"""Parts whose draws are checked by ArviZ, which brings the whole of SciPy."""
+_CHECKED = {"fit", "check", "regimes"}
+"""Parts for which a thread imports ArviZ, and with it the whole of SciPy."""
 
 
 def analyze(
@@ -132,11 +132,8 @@ def analyze(
     unknown = [name for name in parts if name not in PARTS]
     if unknown:
         raise SettingError(f"parts: expected some of {', '.join(PARTS)}, found {unknown[0]!r}")
-    # Before there are threads: packages that import each other are imported by one.
-    if "regimes" in parts:
-        imports.scores()
-    elif _CHECKED & {*parts}:
-        imports.statistics()
+    if _CHECKED & {*parts}:
+        imports.lapack()
     names = sorted(parts, key=lambda name: name != "fit")  # what others wait for is there first
     # Imports come before any thread starts: two must not begin one package.
     makers = {name: _PARTS[name].prepare() for name in names}

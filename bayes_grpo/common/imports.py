@@ -32,6 +32,15 @@ def arrow() -> tuple[Any, Any]:
     return pa, pq
 
 
+def lapack() -> None:
+    """SciPy's linear algebra, imported where threads that compile begin to run beside one that imports ArviZ.
+
+    JAX takes LAPACK from it in whichever thread first compiles a program that needs it.
+    """
+    with _ONE:
+        import scipy.linalg  # noqa: F401
+
+
 def nuts_kernels() -> Any:
     """NumPyro's `hmc` and what tells it a starting point, imported where a sampler is compiled; 1 s the first time."""
     with _ONE:

@@ -83,6 +83,7 @@ def compare(
     loo: dict[str, LeaveOneOut] = {}
     future: dict[str, np.ndarray] = {}
     not_converged: list[str] = []
+    imports.lapack()
     pool = ThreadPoolExecutor(max_workers=cores())  # compiled code releases the GIL
     try:
         drawn = {x.name: pool.submit(_posterior, x, table, seed=seed, sampler=settings) for x in regimes}

@@ -258,9 +258,10 @@ def fit(
     check_settings(settings, seed)
     run, window = rows_to_fit(as_run(run), rows, signal)
     target = target_of(get_regime(regime), rows_of(run, signal), priors)
+    imports.lapack()
     with ThreadPoolExecutor(1) as executor:  # a core is free while the sampler's programs are made
         prior = executor.submit(prior_side, target, seed)
-        executor.submit(imports.statistics)  # half a second of Python while compiled chains run
+        executor.submit(imports.statistics)  # seconds of Python while compiled chains run
         found = sample_posterior(target, seed=seed, sampler=settings, progress=progress)
         progress("summarizing")
         result = build_fit(run, window, found, prior.result(), settings, seed)

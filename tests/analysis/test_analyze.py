@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import bayes_grpo as bg
-from bayes_grpo.common import imports
 from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.common.intervals import interval
 from bayes_grpo.watching.result import Watching
@@ -94,22 +93,6 @@ def test_a_question_without_an_answer_costs_no_forecast(monkeypatch):
     asked = bg.AnalysisSettings(paths=300, regimes=REGIMES, costs=costs)
     ahead = bg.analyze(rising_run(40), ("forecast",), settings=asked).forecast.required
     assert (ahead.decision, ahead.undecided) == (None, "no step to stop at")
-
-
-@pytest.mark.parametrize(("parts", "imported"), [(("fit", "diagnosis"), "statistics"), (("regimes",), "scores")])
-def test_packages_that_import_each_other_are_there_before_any_thread(monkeypatch, parts, imported):
-    """Left to two threads, SciPy was found half-made by one: a first fit on a fresh machine ended in a traceback."""
-
-    class ReachedError(Exception):
-        pass
-
-    def reached():
-        raise ReachedError
-
-    monkeypatch.setattr(imports, imported, reached)
-    monkeypatch.setattr("bayes_grpo.analysis.analyze.ThreadPoolExecutor", None)
-    with pytest.raises(ReachedError):
-        bg.analyze(rising_run(), parts)
 
 
 def test_an_unknown_part_is_refused():
