@@ -14,6 +14,7 @@ from bayes_grpo.common.intervals import LEVEL, better_of, interval
 from bayes_grpo.common.results import Result, frame_of
 from bayes_grpo.common.runtime import Progress, or_silent
 from bayes_grpo.common.sampling import seed_of
+from bayes_grpo.families.compared_run import ComparedRun
 from bayes_grpo.families.members import check_alike, read_runs, settings_that_differ
 from bayes_grpo.families.readings import RunReading, reading_of
 from bayes_grpo.families.recipes import (
@@ -49,6 +50,7 @@ class Compared(Result):
         differs: What differs between the recipes besides: settings and length.
         answers: By the total: at a step, at equal completions, at the end, at the plateau.
         parts: By what both sides log besides: evaluation reward, gold reward, accuracy, parts of the reward.
+        runs: First, last and best reward of every run, and how it stands; those of A first.
         readings: The runs of "A" and of "B".
         spread_from: Where the spread between seeds comes from.
         cautions: What not to believe, one sentence each.
@@ -59,6 +61,7 @@ class Compared(Result):
     differs: tuple[str, ...]
     answers: tuple[RecipeAnswer, ...]
     parts: tuple[RecipeAnswer, ...]
+    runs: tuple[ComparedRun, ...]
     readings: Mapping[str, Sequence[RunReading]]
     spread_from: str
     cautions: tuple[str, ...]
@@ -131,9 +134,10 @@ def compare_runs(
         progress: Called with a short phrase at every stage.
 
     Returns:
-        What differs, whether the totals are a comparison, and probabilities that B is better: at the step, at equal
-        completions where the logs state them, at the end of each run's own log where lengths differ, where both would
-        settle, and by parts of the reward and evaluation rewards that both log.
+        First, last and best reward of every run and how it stands, what differs, whether the totals are a comparison,
+        and probabilities that B is better: at the step, at equal completions where the logs state them, at the end of
+        each run's own log where lengths differ, where both would settle, and by parts of the reward and evaluation
+        rewards that both log.
 
     Raises:
         LogReadError: A log cannot be read.
@@ -153,6 +157,7 @@ def compare_runs(
         side, place = ("A", i) if i < n else ("B", i - n)
         progress(f"{side}, run {place + 1}")
         readings.append(reading_of(run, table, seed_of(seed, side, place)))
+    listed = tuple(ComparedRun.of("A" if i < n else "B", run, table) for i, (run, table) in enumerate(every))
     first = max(r.table.step[0] for r in readings)
     last = min(r.last for r in readings)
     if step is not None and not (math.isfinite(step) and first <= step <= last):
@@ -184,6 +189,7 @@ def compare_runs(
         differs=differences(runs[:n], runs[n:]),
         answers=tuple(answers),
         parts=tuple(parts),
+        runs=listed,
         readings={"A": tuple(readings[:n]), "B": tuple(readings[n:])},
         spread_from=("" if min(n, len(runs) - n) == 1 else "from the runs given and a ") + seed_prior().words,
         cautions=tuple(cautions),

@@ -23,6 +23,7 @@ from bayes_grpo.common.document import (
 )
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.families.compare_runs import Compared
+from bayes_grpo.families.compared_run import ComparedRun
 from bayes_grpo.families.recipes import RecipeAnswer
 from bayes_grpo.families.result import Sweep
 from bayes_grpo.rows.levels import reward_levels
@@ -115,9 +116,11 @@ def compared_document(c: Compared) -> Document:
         answer=answer,
         why=others + why,
         tone="doubt" if c.not_comparable or c.answers[0].verdict == "cannot tell" else "good",
+        points=tuple(_run_line(run) for run in c.runs) if len(c.runs) <= _NAMED_RUNS else (),
         table=parts if by_parts else total,
         plot=Drawing(partial(plot_compare_runs, c), f"Curves of both recipes. {answer}", ratio=0.5),
         sections=(
+            section("Runs", tables=(_compared(c.runs),)),
             section("Totals", tables=(total,) if by_parts else ()),
             section("Parts", tables=(parts,) if c.parts and not by_parts else ()),
             section("Spread", f"Standard deviation between seeds: {ranged(c.answers[0].spread)}, {c.spread_from}."),
@@ -126,6 +129,35 @@ def compared_document(c: Compared) -> Document:
         unchecked=f"Caution: {c.cautions[0]}" if c.cautions else "",
         docs="how/sweep",
     )
+
+
+_NAMED_RUNS = 6
+"""Runs up to which each has its line on the first screen; the table of all is a section."""
+
+
+def _run_line(run: ComparedRun) -> Point:
+    """A run in one line: its levels, then its status and why."""
+    x = run.levels
+    levels = f"{x.first:.3g} at first, {x.last:.3g} at last, {x.best:.3g} at best (step {x.best_step:g})"
+    return Point(f"{run.recipe}, {run.name}", f"{levels}. {run.status.named}: {run.status.headline}")
+
+
+def _compared(runs: tuple[ComparedRun, ...]) -> Tabular:
+    """Every run with its first, last and best reward, its status and the reason."""
+    rows = (
+        (
+            run.recipe,
+            words(run.name, limit=36),
+            run.rows,
+            run.last_step,
+            *(number(f"{value:.3g}") for value in run.levels[:3]),
+            run.levels.best_step,
+            words(f"{run.status.named}: {run.status.headline}", mark=run.status.alarming, limit=300),
+        )
+        for run in runs
+    )
+    heads = ("recipe", "run", "rows", "last step", "first", "last", "best", "at step", "status")
+    return table("Runs", heads, rows, "First, last and best: levels of the reward without the noise of its rows.")
 
 
 def _answers(title: str, answers: tuple[RecipeAnswer, ...]) -> Tabular:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from bayes_grpo import compare_runs, save_plot, view
+from bayes_grpo import compare_runs, diagnose, save_plot, view
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.families.recipes import (
     SeedPrior,
@@ -98,6 +98,38 @@ def test_recipes_that_differ_are_found_and_one_recipe_is_not(tmp_path):
     assert save_plot(plot_compare_runs(same), tmp_path / "pair.png").stat().st_size > 10_000
     with pytest.raises(SettingError, match="step: expected one that all runs have, 1 to 60, found 100"):
         compare_runs(slow, fast, step=100.0)
+
+
+def test_every_run_has_its_levels_and_the_reason_of_its_status(tmp_path):
+    rising = relaxing("rising", seed=1, plateau=0.7)
+    lost = relaxing("lost", seed=2, plateau=0.7)
+    lost = replace(lost, reward=np.where(np.arange(60) < 40, lost.reward, 0.02 * (np.arange(60) % 2)))
+    found = compare_runs(rising, lost)
+    assert [(run.recipe, run.name, run.rows, run.last_step) for run in found.runs] == [
+        ("A", "rising", 60, 60.0),
+        ("B", "lost", 60, 60.0),
+    ]
+    healthy, collapsed = found.runs
+    paths = diagnose(rising).paths
+    assert paths is not None
+    assert healthy.levels.last == pytest.approx(paths.reward.now.mean(), abs=0.01)
+    assert healthy.levels.first < healthy.levels.last
+    assert collapsed.levels.best > 0.5
+    assert collapsed.levels.last < 0.1
+    assert (healthy.status.status, collapsed.status.status) == ("fine", "failed")
+    document = view(found)
+    assert [point.label for point in document.points] == ["A, rising", "B, lost"]
+    assert collapsed.status.headline in document.points[1].sentence
+    listed = next(s for s in document.sections if s.title == "Runs").tables[0]
+    assert [row[1].text for row in listed.rows] == ["rising", "lost"]
+    assert collapsed.status.headline in listed.rows[1][-1].text
+    assert listed.rows[1][-1].mark
+    figure = plot_compare_runs(found)
+    cells = [cell.get_text().get_text() for cell in figure.axes[1].tables[0].get_celld().values()]
+    assert {"rising", "lost", "failed"} <= set(cells)
+    assert found.to_dict()["runs"][1]["status"]["status"] == "failed"
+    many = compare_runs([relaxing(f"a{i}", seed=i) for i in range(6)], relaxing("b", seed=9))
+    assert view(many).points == ()
 
 
 PRIOR = SeedPrior(np.log(0.2), 0.5, 1.0, {"recipes": 4, "runs": 10})

@@ -58,7 +58,7 @@ def plot_sweep(family: Sweep, figure: Canvas | None = None) -> Canvas:
 
 
 def plot_compare_runs(compared: Compared, figure: Canvas | None = None) -> Canvas:
-    """Draws the rows and the curves of the runs of two recipes.
+    """Draws the rows and the curves of the runs of two recipes, and first, last and best level of each run below.
 
     Args:
         compared: The comparison.
@@ -67,7 +67,8 @@ def plot_compare_runs(compared: Compared, figure: Canvas | None = None) -> Canva
     Returns:
         The figure; a new one is not registered with pyplot.
     """
-    figure, axes = one_panel(figure, (9.2, 4.6))
+    listed = compared.runs[:_NAMED]
+    figure, axes, below = _with_room_below(figure, len(listed))
     tail = (1.0 - LEVEL) / 2.0
     for side, reading in ((side, x) for side, readings in compared.readings.items() for x in readings):
         color = _SIDES[side]
@@ -77,7 +78,11 @@ def plot_compare_runs(compared: Compared, figure: Canvas | None = None) -> Canva
         axes.fill_between(step, low, high, color=color, alpha=0.13, lw=0)
         axes.plot(step, middle, color=color, lw=1.6, label=side if reading is compared.readings[side][0] else None)
     axes.set_title(f"rows and underlying rewards ({LEVEL:.0%} bands)", fontsize=9, loc="left")
+    axes.spines[["top", "right"]].set_visible(False)
     _finish(figure, axes, compared.signal, compared.sentence)
+    heads = ("run", "recipe", "first", "last", "best", "at step", "status")
+    lines = [(drawable(run.name, 40), run.recipe, *_levels_text(*run.levels), run.status.status) for run in listed]
+    _draw_table(below, heads, lines, [_SIDES[run.recipe] for run in listed])
     return figure
 
 
@@ -102,9 +107,7 @@ def plot_runs(runs: Sequence[Run], figure: Canvas | None = None) -> Canvas:
     )
     by_run = [_curves(run, paths, shade) for (run, paths), shade in zip(drawn, shades, strict=False)]
     lines = [curve for curves in by_run[:_NAMED] for curve in curves]
-    room = 0.24 * (len(lines) + 1)
-    figure = canvas(figure, (9.2, 4.4 + room))
-    axes, below = figure.subplots(2, 1, gridspec_kw={"height_ratios": [4.0, room]})
+    figure, axes, below = _with_room_below(figure, len(lines))
     for curve in (curve for curves in by_run for curve in curves):
         path, color = curve.path, curve.color
         if curve.train:
@@ -115,10 +118,24 @@ def plot_runs(runs: Sequence[Run], figure: Canvas | None = None) -> Canvas:
     axes.set_xlabel("optimizer step", fontsize=9)
     axes.set_ylabel("reward", fontsize=9)
     axes.tick_params(labelsize=8)
-    below.set_axis_off()
     if lines:
-        _draw_table(below, lines)
+        heads = ("run", "reward", "first", "last", "best", "at step")
+        _draw_table(below, heads, [curve.cells for curve in lines], [curve.color for curve in lines])
     return figure
+
+
+def _with_room_below(figure: Canvas | None, lines: int) -> tuple[Canvas, Axes, Axes]:
+    """A figure, the axes of its curves, and those below them for a table of so many lines."""
+    room = 0.24 * (lines + 1)
+    figure = canvas(figure, (9.2, 4.4 + room))
+    axes, below = figure.subplots(2, 1, gridspec_kw={"height_ratios": [4.0, room]})
+    below.set_axis_off()
+    return figure, axes, below
+
+
+def _levels_text(first: float, last: float, best: float, best_step: float) -> list[str]:
+    """First, last and best level of a reward, and the step of the best."""
+    return [*(f"{value:.3g}" for value in (first, last, best)), f"{best_step:g}"]
 
 
 class _Curve(NamedTuple):
@@ -144,9 +161,8 @@ class _Curve(NamedTuple):
     @property
     def cells(self) -> list[str]:
         """Run, kind, first, last and best level, and the step of the best."""
-        levels = (self.path.start, self.path.now, self.path.best)
-        numbers = (f"{self.path.shown(draws):.3g}" for draws in levels)
-        return [drawable(self.name, 40), self.kind, *numbers, f"{self.path.best_step:g}"]
+        first, last, best = (self.path.shown(x) for x in (self.path.start, self.path.now, self.path.best))
+        return [drawable(self.name, 40), self.kind, *_levels_text(first, last, best, self.path.best_step)]
 
 
 def _curves(run: Run, paths: RunPaths, color: Any) -> list[_Curve]:
@@ -156,14 +172,14 @@ def _curves(run: Run, paths: RunPaths, color: Any) -> list[_Curve]:
     return found
 
 
-def _draw_table(axes: Axes, curves: Sequence[_Curve]) -> None:
-    """Levels of each curve, the run's name in its color."""
+def _draw_table(axes: Axes, heads: Sequence[str], lines: Sequence[Sequence[str]], colors: Sequence[Any]) -> None:
+    """A line a run, its name in its color."""
     from matplotlib.transforms import Bbox
 
     made = axes.table(
-        cellText=[curve.cells for curve in curves],
-        colLabels=["run", "reward", "first", "last", "best", "at step"],
-        colWidths=[0.4, 0.12, 0.12, 0.12, 0.12, 0.12],
+        cellText=[list(line) for line in lines],
+        colLabels=list(heads),
+        colWidths=[0.4, *[0.6 / (len(heads) - 1)] * (len(heads) - 1)],
         cellLoc="left",
         bbox=Bbox.unit(),
         edges="horizontal",
@@ -173,7 +189,7 @@ def _draw_table(axes: Axes, curves: Sequence[_Curve]) -> None:
     for (row, column), cell in made.get_celld().items():
         cell.set_linewidth(0.4)
         if row and not column:
-            cell.set_text_props(color=curves[row - 1].color, weight="bold")
+            cell.set_text_props(color=colors[row - 1], weight="bold")
 
 
 def _finish(figure: Canvas, axes: Axes, signal: str, sentence: str) -> None:
