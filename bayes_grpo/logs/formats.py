@@ -351,8 +351,8 @@ def pick_reader(source: Source, name: str | None = None) -> Reader:
         raise LogReadError(
             f"expected the log of a known trainer, found no rewards, or a format that no reader knows; seen: "
             f"{listed([repr(clean(line, 60)) for line in seen], limit=3)}{without}; {error}convert it to CSV with the "
-            f"columns step,reward, or force a format with {MENDING} ({', '.join(known)})",
-            mended_by=Argument("format"),
+            f"columns step,reward, or pass {MENDING} with one of {', '.join(known)}",
+            mended_by=Argument("format", "NAME"),
         )
     if (
         evidence.get(known["console_dict"], NO_REWARDS) > NO_REWARDS

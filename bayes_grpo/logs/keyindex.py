@@ -112,18 +112,20 @@ _ENGLISH = {
     "评估": "eval", "测试": "eval", "步数": "step", "步骤": "step", "步": "step", "轮次": "epoch", "损失": "loss",
     "学习率": "learning_rate", "梯度范数": "grad_norm", "准确率": "accuracy", "长度": "length", "回复": "response",
     "响应": "response", "生成": "completion", "截断": "truncated", "比例": "ratio", "比": "ratio", "率": "ratio",
-    "KL散度": "kl", "kl散度": "kl", "熵": "entropy",
+    "KL散度": "kl", "kl散度": "kl", "熵": "entropy", "区间": "interval",
+    "평균": "mean", "보상": "reward", "단계": "step", "스텝": "step", "구간": "interval", "손실": "loss",
+    "정확도": "accuracy", "길이": "length", "報酬": "reward", "ステップ": "step", "損失": "loss",
 }  # fmt: skip
-"""Chinese words for what a training logs; a longer one stands before those in it."""
-_CHINESE = re.compile("|".join(_ENGLISH))
+"""Chinese, Korean and Japanese words for what a training logs; a longer one stands before those in it."""
+_WORDS = re.compile("|".join(_ENGLISH))
 _NAMES = re.compile(f"(?:{'|'.join(_ENGLISH)})+")
 _NTH_STEP = re.compile(r"第\s{0,4}(\d{1,12})\s{0,4}步")
 
 
 def in_english(text: str) -> str:
-    """A key or a line of text with Chinese names of what a training logs in English."""
+    """A key or a line of text with East Asian names of what a training logs in English."""
     text = _NTH_STEP.sub(r"step \1", text).replace("：", ":").replace("，", ", ")
-    return _NAMES.sub(lambda found: "_".join(_ENGLISH[word] for word in _CHINESE.findall(found[0])), text)
+    return _NAMES.sub(lambda found: "_".join(_ENGLISH[word] for word in _WORDS.findall(found[0])), text)
 
 
 _KIND = re.compile(r"(?:^|[/_.\s])(?:type|split|phase|mode|stage|kind|event|subset|partition)$", re.IGNORECASE)

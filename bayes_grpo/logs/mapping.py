@@ -34,7 +34,9 @@ _LOWER_IS_BETTER = re.compile(
 _ZERO = 1e-9
 _COUNTERS = (*ROLLOUTS, "optimizer_step", "optim_step", "train_step", "update", "update_step", "policy_step")
 """Keys that count rollouts or updates, for a second counter."""
-_NO_SPREAD = re.compile(r"^(?!.*non)(?=.*group)(?:.*(?:zero|no)[-_ ].*(?:std|var|spread)|.*(?:flat|degenerate))")
+_NO_SPREAD = re.compile(
+    r"^(?!.*non)(?=.*group)(?:.*(?:zero|no)[-_ ].*(?:std|var|spread)|.*(?:flat|degenerate))|^zero_std%?$"
+)
 """Words for the share of groups without spread."""
 _COUNTED = (("timesteps", "total_timesteps"), ("episode",))
 """What scripts without a step count by row; trainers log it next to their step."""

@@ -249,6 +249,8 @@ def _adding_up(index: KeyIndex, total: str) -> dict[str, str]:
         return found
     columns = np.array([index.table.column(key) for key in (total, *found.values())])
     columns = columns[:, np.isfinite(columns).all(axis=0)]
+    if columns.any() and np.allclose(columns[0], columns[1:].sum(axis=0), rtol=1e-3, atol=1e-3):
+        return found
     enough = columns.shape[1] > 2 * len(columns)
     return found if enough and adding_weights(columns[0], dict(zip(found, columns[1:], strict=True))) else {}
 

@@ -26,14 +26,14 @@ GENERIC = trainer_row(
         frac_reward_zero_std: frac_reward_zero_std zvf zero_variance_frac zero_std_frac zero_std_ratio frac_zero_std
         flat_group_fraction zero_std_group_ratio zero_advantage_fraction degenerate_frac;
         entropy: ~entropy policy/entropy token_entropy optim/entropy ~policy_entropy;
-        kl: ~kl kl_divergence kl_div approx_kl kl_loss kl_k3;
+        kl: ~kl kl_divergence kl_div approx_kl kl_loss kl_k3 reference_kl ref_kl;
         clip_ratio: clip_ratio/region_mean clip_ratio clip_frac clipfrac clip_fraction train_clip_fraction
         cispo_clip_ratio;
         grad_norm: ~grad_norm gradient_norm optim/grad_norm gnorm grad;
         stiffness: curvature/stiffest; stability_margin: curvature/margin;
         completion_length: completions/mean_length ~completion_length ~response_length ~completion_len ~response_len
         resp_len avg_response_token_length avg_gen_tokens mean_length avg_length avg_sequence_length train_mean_length
-        mean_generation_length mean_len avg_len avglen len mean_tokens avg_tokens;
+        mean_generation_length mean_len avg_len avglen len length gen_len mean_tokens avg_tokens;
         learning_rate: learning_rate lr optim/lr optim/learning_rate;
         loss: ~loss ~train_loss policy_loss pg_loss training_loss grpo_loss total_loss;
         accuracy: ~accuracy acc train_accuracy correct;

@@ -80,14 +80,15 @@ def test_the_training_with_ten_times_the_rows_is_meant(write):
 
 def test_a_refusal_describes_the_tables_that_it_saw(write):
     table = markdown("Run", [0.5, 0.4], "Validation Loss")
-    saw = r"a table of Step, Training Loss, Validation Loss \(2 rows\)"
-    with pytest.raises(LogReadError, match=f"found {saw} without rewards"):
+    with pytest.raises(
+        LogReadError, match=r"a table without rewards of 2 rows \(Step, Training Loss, Validation Loss\)"
+    ):
         read_log(write("notes.md", table))
     cell = "<table><tr><th>Step</th><th>Training Loss</th></tr><tr><td>1</td><td>0.5</td></tr></table>"
     outputs = [{"output_type": "display_data", "data": {"text/html": cell}}]
     cells = [{"cell_type": "code", "source": "", "outputs": outputs}]
     notebook = json.dumps({"nbformat": 4, "metadata": {}, "cells": cells})
-    with pytest.raises(LogReadError, match=r"but a table of Step, Training Loss \(1 row\) without rewards"):
+    with pytest.raises(LogReadError, match=r"but a table without rewards of 1 row \(Step, Training Loss\)"):
         read_log(write("run.ipynb", notebook))
 
 

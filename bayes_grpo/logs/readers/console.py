@@ -20,6 +20,8 @@ _BAR = re.compile(r"(\d{1,9})/(\d{1,9}) \[([^\]\n]{0,80})\]?")
 _BAR_TEXT = re.compile(r"[^|}\n]{0,80}?\d{1,3}%\|[^|\n]{0,400}+\|\s{0,4}\d{1,9}/\d{1,9} \[[^\]\n]{0,80}\]?")
 _REWARD = re.compile(r"reward|score|\br_mean", re.IGNORECASE)
 _PREFIX = re.compile(r"^\s*\([\w.]+ pid=\d+(?:, ip=[\d.:a-f]+)?\)\s?")
+_LITERAL = re.compile(r"""\s{0,80}\(?(?:"([^"\n]*+)"|'([^'\n]*+)')\)?\s{0,80}""")
+"""A part of a long text, as Python prints it over several lines."""
 JSON_START = re.compile(r'\A\s*+(?:\[\s*+)?\{\s*+"')
 """A JSON document or JSON lines; other readers take those."""
 MAX_LINE = 65_536
@@ -33,20 +35,23 @@ type Bars = tuple[tuple[int, int, bool], ...]
 def lines_of(text: str) -> Iterator[tuple[str, Bars]]:
     """Lines of at most `MAX_LINE` characters, without escape sequences, bars and Ray's prefix; and their bars.
 
-    A carriage return ends a line too.
+    A carriage return ends a line too. Texts as Python prints them, in a list or over several lines, lose their quotes.
     """
     for raw in _raw_lines(text):
         if len(raw) > MAX_LINE:
             continue
         line = _PREFIX.sub("", raw, count=1) if raw.lstrip()[:1] == "(" else raw
         line = line if line.isascii() else in_english(line)
-        if "%|" not in line:
-            yield line, ()
-            continue
-        bars = (
-            (int(done), int(planned), "it/s" in text or "s/i" in text) for done, planned, text in _BAR.findall(line)
-        )
-        yield _BAR_TEXT.sub("", line), tuple(bars)
+        if (literal := _LITERAL.fullmatch(line)) is not None:
+            line = literal[1] or literal[2] or ""
+        for part in line.split("', '") if "', '" in line and "':" not in line else (line,):
+            if "%|" not in part:
+                yield part, ()
+                continue
+            bars = (
+                (int(done), int(planned), "it/s" in text or "s/i" in text) for done, planned, text in _BAR.findall(part)
+            )
+            yield _BAR_TEXT.sub("", part), tuple(bars)
 
 
 def too_long(text: str, longest: int = MAX_LINE) -> tuple[str, ...]:
@@ -65,7 +70,7 @@ def _raw_lines(text: str) -> list[str]:
 
 def names_reward(keys: Iterable[str]) -> bool:
     """Whether any of the names reads like a reward."""
-    return any(_REWARD.search(key) for key in keys)
+    return any(_REWARD.search(key if key.isascii() else in_english(key)) for key in keys)
 
 
 def usual(values: Iterable[float | None]) -> float | None:
@@ -292,9 +297,11 @@ _HEADING = re.compile(
 )
 """A line that holds nothing but the step."""
 _BLOCK_PAIR = re.compile(
-    r"[^\w\n]{0,40}([A-Za-z_][\w./@ -]{0,60}?)\s{0,20}[:=]\s{0,20}([-+]?[.\d][\d.eE+-]{0,30}%?)\s*"
+    r"[^\w\n]{0,40}([A-Za-z_][\w./@ -]{0,60}?)\s{0,20}[:=]\s{0,20}([-+]?[.\d][\d.eE+-]{0,30}%?)[^\w\n]{0,9}\s*"
 )
 """A line that holds nothing but a name and a number."""
+_SUMMARY_LINE = re.compile(r"\s{0,9}wandb:\s{1,80}([\w./@-]{1,80})\s{1,9}(?=[-+.\d])")
+"""How a line of the summary begins that W&B prints at the end of a run."""
 _ASIDE = re.compile(r"\([^()\n]{0,200}\)|\s?±\s?[\d.]{1,20}")
 
 
@@ -306,7 +313,7 @@ def _block_pairs(text: str) -> list[re.Match[str]]:
     return [pair for part in parts if (pair := _BLOCK_PAIR.fullmatch(part)) is not None]
 
 
-_REWARD_KEYS = frozenset(k for t in TRAINERS for k in t.keys["reward"] if "/" in k and "*" not in k)
+_REWARD_KEYS = frozenset(k for t in TRAINERS for k in t.keys["reward"] if "/" in k and "*" not in k) | {"train/reward"}
 """Keys that are a trainer's reward wherever they stand."""
 
 
@@ -320,12 +327,15 @@ def _block_rows(text: str) -> Rows:
     for line, _ in lines_of(text):
         if len(line) > _MAX_LINE_OF_BLOCK:
             continue
+        line = _SUMMARY_LINE.sub(r"\1: ", line)
         if (heading := _HEADING.fullmatch(line)) is not None:
             blocks.append((heading, []))
         elif blocks or len(text) <= _SHORT:
             (blocks[-1][1] if blocks else alone).extend((pair[1], pair[2]) for pair in _block_pairs(line))
-    if not blocks and any(normal(name) in _REWARD_KEYS for name, _ in alone):
-        yield {name: to_float(value) for name, value in alone}, None
+    rewarded = any(normal(name) in _REWARD_KEYS for name, _ in alone)
+    named = {name: to_float(value) for name, value in alone if rewarded or ("/" in name and not names_reward((name,)))}
+    if named and not blocks:  # without a reward, for the refusal
+        yield named, None
     for heading, pairs in blocks:
         names = Counter(name for name, _ in pairs)
         row = {name: to_float(value) for name, value in pairs if names[name] == 1}

@@ -17,7 +17,7 @@ from bayes_grpo.logs.assembling import CLOSING, starts_of
 from bayes_grpo.logs.formats import NO_REWARDS, Evidence, Parsed, Reader, Source, parsed_rows
 from bayes_grpo.logs.keyindex import KeyIndex, marked_evaluation
 from bayes_grpo.logs.readers.console import (
-    JSON_START,
+    Bars,
     lines_of,
     names_reward,
     nothing_found,
@@ -25,7 +25,7 @@ from bayes_grpo.logs.readers.console import (
     too_long,
     usual,
 )
-from bayes_grpo.logs.readers.json_text import before_cut, parse_line
+from bayes_grpo.logs.readers.json_text import before_cut, begins_json, parse_line
 from bayes_grpo.logs.table import Table, to_float
 from bayes_grpo.logs.trainers import GENERIC, identify
 
@@ -35,13 +35,15 @@ _TOKEN = re.compile(r"\\.|'(?:[^'\\]|\\.)*+'|\"(?:[^\"\\]|\\.)*+\"|[{}]")
 """A whole text, in which braces count nothing, or a brace."""
 _CALL = re.compile(r"\b(?:[A-Za-z_]\w{0,20}\.){0,2}[A-Za-z_]\w{0,20}\(\s*([-+.\w]{1,40})\s*(?:,[^()]{0,80})?\)")
 _NO_ESCAPE = re.compile(r"(?<!\\)((?:\\\\)*)\\(?=[^\\'\"abfnrtvxuUN0-7\n])")  # a backslash of a path, which warns
-_ABRIDGED = re.compile(r",\s*(?:\.\.\.|…)\s*(?=,|\})")
+_ABRIDGED = re.compile(r"(?<=[{,])\s*(?:\.\.\.|…)\s*,?")
 """What stands for keys that were left out of a pasted dict."""
 _BARE = re.compile(r"(?<=[:\s,\[])(-?)(?:nan|inf)(?=\s*[,}\]])")
 _DICT_COUNT = re.compile(r"\b(rollout|perf|step|eval)\s{1,4}(\d{1,12})\s*:\s*$", re.IGNORECASE)
 _PERF = "perf/step"
-_NO_BRACES = re.compile(r"\s{0,8}['\"][\w/@. -]{1,80}['\"]\s?:")
-"""A dict that was pasted without its braces."""
+_NO_BRACES = re.compile(r"(\s{0,8}\w{4,7}\s\d{1,12}:\s?(?:\.\.\.|…))?\s{0,40}['\"][\w/@. -]{1,80}['\"]\s?:(?=.*:)")
+"""Pairs of a dict that was pasted without its braces, or abridged before them."""
+_PAIR = re.compile(r"[^{'\"\n]{0,40}['\"]([\w@. -]{1,40}/[\w/@. -]{1,80})['\"]\s?:[^{}'\"\n]{1,60}")
+"""One of them on a line of its own."""
 _OUTCOME = re.compile(r" reward (\d{1,6}(?:\.\d{1,6})?)$")
 """The end of an outcome's name: the reward of its answer."""
 _METRIC = re.compile(r"reward|score|loss|return|acc|entropy|kl|grad|lr|step|epoch|train|eval|/", re.IGNORECASE)
@@ -71,7 +73,7 @@ class _Found(NamedTuple):
 
 def _sniff_console_dict(source: Source) -> Evidence | None:
     """Recognizes dicts with a reward inside lines of text; others of a known trainer, where nothing else fits."""
-    if JSON_START.match(source.head):
+    if begins_json(source.head):
         return None
     *found, _ = _dicts(source.head)
     if rows := sum(names_reward(x.row) for x in found):
@@ -162,6 +164,10 @@ def _on_bar(
             latest = np.maximum.accumulate([step or 0 if x else 0 for step, x in zip(at, train, strict=True)])
             steps = [last if CLOSING[0] in row else x for x, row, last in zip(at, rows, latest.tolist(), strict=True)]
             return _placed(rows, steps), float(planned), (f"the step is that of the progress bar of {planned}",)
+    for planned in part[0].passed:  # or a row stands below the bar of every epoch
+        if len(part) > 1 and all(train) and all(f.passed.get(planned, (0, 0))[1] == planned for f in part):
+            steps = range(planned, planned * len(part) + 1, planned)
+            return _placed(rows, steps), None, (f"the steps are those of progress bars of {planned} each",)
     below = [*(f.passed for f in part[1:]), after]
     for planned in below[0]:  # or it is below every row, and moves on from row to row
         steps = [bars.get(planned, (0, 0))[0] for bars in below]
@@ -224,9 +230,26 @@ class _Bars:
 
 def _without_braces(piece: str) -> dict[str, Any]:
     """The row in a line of pairs without braces; empty where it is none."""
-    if piece.count(":") <= 1 or not _NO_BRACES.match(piece):
+    if (found := _NO_BRACES.match(piece)) is None:
         return {}
-    return parse_dict(f"{{{piece.strip().strip('{},')}}}")
+    before = (found[1] or "").rstrip(".…")
+    pairs = "{" + piece[found.end(1) if before else 0 :].strip().strip("{},")
+    return _dict_counted(before, parse_dict(pairs + "}") or parse_dict(before_cut(pairs)))
+
+
+def _joined(lines: Iterable[tuple[str, Bars]]) -> Iterator[tuple[str, Bars]]:
+    """Lines, those that hold one pair of a dict each in one, until a key comes again."""
+    pairs: dict[str, str] = {}
+    for piece, bars in (*lines, ("", ())):
+        pair = _PAIR.fullmatch(piece)
+        if pairs and (pair is None or pair[1] in pairs):
+            *first, last = pairs.values()
+            yield "".join(f"{x.rstrip(' ,')}, " for x in first) + last, ()
+            pairs = {}
+        if pair is None:
+            yield piece, bars
+        else:
+            pairs[pair[1]] = piece
 
 
 def _dicts(log: str) -> Iterator[_Found]:
@@ -234,7 +257,7 @@ def _dicts(log: str) -> Iterator[_Found]:
     counting: frozenset[int] | None = None  # bars that were there before the first row; only those count the training
     text = before = ""  # of a dict that is read, maybe over several lines; and what stands before it
     depth = 0
-    for piece, shown in lines_of(log):
+    for piece, shown in _joined(lines_of(log)):
         bars.see(shown, counting)
         if (shown and not piece.strip()) or piece.lstrip()[:1] in _PANEL:
             continue

@@ -9,7 +9,7 @@ from bayes_grpo.logs.formats import Evidence, Source
 from bayes_grpo.logs.readers.console import JSON_START, Bars, Rows, line_reader, lines_of, too_long
 from bayes_grpo.logs.table import to_float
 
-_VERL_STEP = re.compile(r"(?<![\w/.])(?:training/global_)?step:(\d{1,12})\s{1,8}- (?=\S)")
+_VERL_STEP = re.compile(r"(?<![\w/.])(training/global_)?step:(\d{1,12})\s{1,8}- (?=\S)")
 _VERL_HEADING = re.compile(r"\s{0,8}step:\d{1,12}\s{0,8}")
 """A step on a line of its own, above one key a line."""
 _REPEATED = re.compile(r"\[repeated \d{1,9}x across cluster\]")
@@ -29,10 +29,11 @@ def _verl_rows(text: str) -> Rows:
     for line in _unwrapped(lines_of(text)):
         if (found := _VERL_STEP.search(line)) is None:
             continue
-        row = {"step": float(found[1])}
-        for part in _REPEATED.split(line[found.end() :], maxsplit=1)[0].split(" - "):
+        row = {"step": float(found[2])}
+        start = 0 if found[1] else found.end()  # the beginning of the line was cut off
+        for part in _REPEATED.split(line[start:], maxsplit=1)[0].split(" - "):
             key, colon, value = part.rpartition(":")
-            if colon and key:
+            if colon and "/" in key:
                 row[key.strip()] = to_float(value)
         yield row, None
 

@@ -19,7 +19,7 @@ from bayes_grpo.common.text import clean, counted, listed
 from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source, chosen_run, parsed_rows
 from bayes_grpo.logs.keyindex import normal
 from bayes_grpo.logs.options import CONFIG_KEYS, flat_config
-from bayes_grpo.logs.readers.console import names_reward, nothing_found, too_long
+from bayes_grpo.logs.readers.console import JSON_START, names_reward, nothing_found, too_long
 from bayes_grpo.logs.table import Table, to_float
 from bayes_grpo.logs.trainers import GENERIC, trainer_named
 
@@ -51,6 +51,17 @@ def parse_line(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError, MemoryError):
         return None
+
+
+def begins_json(head: str) -> bool:
+    """Whether a text begins as a document or lines of JSON, and nothing else follows the first value."""
+    if not JSON_START.match(head):
+        return False
+    try:
+        end = json.JSONDecoder().raw_decode(head := head.lstrip())[1]
+    except (ValueError, RecursionError):
+        return True  # as it goes on behind the head, or is cut off
+    return head[end:].lstrip()[:1] in ("", "{")
 
 
 _TEXT = r"(?:'(?:[^'\\]|\\.)*+'|\"(?:[^\"\\]|\\.)*+\")"
@@ -135,7 +146,7 @@ def _sniff(name: str, source: Source) -> Evidence | None:
     if name == "jsonl":
         return Evidence(1) if is_row and not others else None
     if name == "json":
-        return Evidence(2) if head[1:].lstrip()[:1] in ('"', "}") else None
+        return Evidence(2) if head[1:].lstrip()[:1] == "}" or begins_json(head) else None
     marks = set(_MARKS.findall(source.head))
     return Evidence(3) if "log_history" in marks or len(marks) >= 3 else None
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from html import unescape
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +26,7 @@ from bayes_grpo.logs.keyindex import normal, parted
 from bayes_grpo.logs.readers.console import names_reward
 from bayes_grpo.logs.readers.json_text import load_json
 from bayes_grpo.logs.table import RUN_KEYS, Table, to_float
+from bayes_grpo.logs.trainers import GENERIC
 
 _TABLE = re.compile(r"<(/?)table\b", re.IGNORECASE)
 _ROW = re.compile(r"<tr\b", re.IGNORECASE)
@@ -34,9 +35,15 @@ _CELL = re.compile(r"<t[dh]>([^<]*)", re.IGNORECASE)
 _STRAY = re.compile(r"<(?!/?t[dhr]>)", re.IGNORECASE)
 _PLANNED = re.compile(r"\[\s{0,3}\d{1,9}/(\d{1,9})\s")
 """Planned steps above a progress table, "[250/250 28:17, Epoch 0/1]"."""
-_STEPS = frozenset(
-    ("step", "steps", "global_step", "training_step", "train/global_step", "iteration", "iter", "update", "epoch")
+_COUNTERS = frozenset(key for group in GENERIC.steps for key in group if key != "batch") | {"epoch"}
+_STEPS = _COUNTERS | {"interval"}
+"""Names of a column of steps, or of several together; sizes of a batch stand below "batch" too."""
+_STEP_CELL = re.compile(
+    r"(?:.{0,40}?\b(?P<word>step|iter|iteration|update|epoch|round|rollout|checkpoint|ckpt)s?\W{0,3})?"
+    r"(?:[\d,]{1,12}\s?(?:[-\u2013\u2014~]|to)\s?)?(?P<step>\d[\d,]{0,12})(?:\s?/\s?[\d,]{1,12})?(?:\s?\(.{0,80}\))?",
+    re.IGNORECASE,
 )
+"""A step in words, "iter 12", of all, "99/2000", or the end of several, "1-100"."""
 _MAX_ROW, _MAX_CELL, _MAX_ROWS, _MAX_COLUMNS = 20_000, 200, 200_000, 1_000
 _BEFORE = 2_000
 """Characters above a table in which the planned steps stand."""
@@ -48,9 +55,26 @@ _MISSES = 4
 """Lines that are no rows, such as rules and types, after which a table in prose has ended."""
 
 
-def html_tables(text: str) -> list[Parsed]:
-    """The tables of metrics in HTML, in their order."""
-    found = []
+class _Grid(NamedTuple):
+    """A table as text: names of its columns, rows, planned steps where they stand above it."""
+
+    names: list[str]
+    rows: list[list[str]]
+    planned: float | None = None
+
+
+def tables_in(text: str) -> list[Parsed]:
+    """The tables of metrics in HTML, else in Markdown, in prose and as a data frame prints them, in their order.
+
+    One of a single row, which may be a result, counts where no other does.
+    """
+    for grids in (_html_grids, _text_grids):
+        if found := [table for grid in grids(text) if (table := _metrics(grid)) is not None]:
+            return [x for x in found if x.table.n >= _LEAST] or found
+    return []
+
+
+def _html_grids(text: str) -> Iterator[_Grid]:
     start = -1
     last = 0
     for tag in _TABLE.finditer(text):
@@ -58,55 +82,53 @@ def html_tables(text: str) -> list[Parsed]:
             start = tag.start()
         elif tag[1] and start >= 0:
             planned = _PLANNED.findall(text[max(last, start - _BEFORE) : start])
-            for table in _metrics(_rows(text[start : tag.start()])):
-                found.append(replace(table, total_steps=float(planned[-1]) or None if planned else None))
+            names, *rows = [row for row in _rows(text[start : tag.start()]) if row] or [[]]
+            yield _Grid(names, rows, float(planned[-1]) or None if planned else None)
             start, last = -1, tag.end()
-    return found
 
 
 def _between_boxes(line: str) -> list[str]:
     """Cells between bars of any kind, Markdown's without its marks."""
-    cells = _BAR.sub("|", line)[:_MAX_ROW].strip().strip("|").split("|") if _BAR.search(line) else ()
-    return [cell.strip().strip("*`")[:_MAX_CELL] for cell in cells]
+    cells = _BAR.sub("|", line)[:_MAX_ROW].strip("# \t").strip("|").split("|") if _BAR.search(line) else ()
+    return [cell.replace("**", "").strip().strip("*`")[:_MAX_CELL] for cell in cells]
 
 
 _SPLITS = (_between_boxes, lambda line: [cell.strip() for cell in re.split(r"[,\t;]", line)], str.split)
 """How the cells of a line in a text are separated."""
 
 
-def text_tables(text: str) -> list[Parsed]:
-    """Tables of metrics in Markdown, in prose and as a data frame prints them.
+def _text_grids(text: str) -> Iterator[_Grid]:
+    """Tables with columns between bars, commas, tabs or spaces, below their names; a heading begins another table.
 
-    Columns stand between bars, commas, tabs or spaces, below their names; a heading begins another table.
+    The last row of a text that was cut off has its whole cells.
     """
-    found = []
-    lines = text.split("\n")[:_MAX_ROWS]
+    lines = text.rstrip().split("\n")[:_MAX_ROWS]
     end = 0
     for i, line in enumerate(lines):
-        if i < end or len(line) > _MAX_ROW or not names_reward((line,)):
+        if i < end or len(line) > _MAX_ROW or not (names_reward((line,)) or _BAR.search(line)):
             continue
         for split in _SPLITS:
             names = split(line)
-            if not _is_heading(names):
+            boxed = split is _between_boxes and len(names) > 1
+            if not boxed and not _is_heading(names):
                 continue
-            rows = []
+            rows: list[list[str]] = []
             for end, other in enumerate(lines[i + 1 :], i + 1):
                 cells = split(other[:_MAX_ROW])
                 if _is_heading(cells):
                     break
+                if boxed and end == len(lines) - 1 and 1 < len(cells) < len(names):
+                    cells = [*cells[:-1], *[""] * (len(names) - len(cells) + 1)]
                 wide = split is str.split and len(cells) == len(names) + 1  # a data frame prints its index
-                if wide:
-                    rows.append(cells[1:])
-                elif len(cells) == len(names):
-                    rows.append(cells)
+                if len(cells) == len(names) + wide:
+                    rows.append(cells[wide:])
                 if end - i - len(rows) > _MISSES:
                     break
-            if tables := _metrics([names, *rows]):
-                found += tables
+            if rows:
+                yield _Grid(names, rows)
                 break
         else:
             end = i
-    return found
 
 
 def _is_heading(cells: Sequence[str]) -> bool:
@@ -156,23 +178,41 @@ def _rows(table: str) -> Iterator[list[str]]:
         yield [" ".join(unescape(cell).split()) for cell in cells]
 
 
-def _metrics(rows: Iterable[list[str]]) -> list[Parsed]:
-    """The table of these rows, where it is one of metrics by step; rows without a step are left out."""
-    names, *cells = [row for row in rows if row] or [[]]
-    if not _is_heading(names):
-        return []
-    step = next(i for i, name in enumerate(names) if normal(name) in _STEPS)
-    runs = [[row[i] for row in cells if i < len(row)] for i, name in enumerate(names) if normal(name) in RUN_KEYS]
-    if any(len({*words}) == len(words) for words in runs):
-        return []  # results of runs, one a row
-    kept = [row for row in cells if len(row) == len(names) and math.isfinite(to_float(row[step]))]
-    columns: dict[str, list[str]] = {}
+def _metrics(grid: _Grid) -> Parsed | None:
+    """The table as one of metrics by step, None where it is none; rows without a step are left out."""
+    names = grid.names
+    runs = [[row[i] for row in grid.rows if i < len(row)] for i, x in enumerate(names) if normal(x) in RUN_KEYS]
+    if not names_reward(names) or any(len({*words}) == len(words) for words in runs):
+        return None  # results of runs, one a row
+    cells = [row for row in grid.rows if len(row) == len(names)]
+    places = [i for i, name in enumerate(names) if normal(name) in _STEPS]
+    places += [i for i in range(len(names)) if not places and _counts([row[i] for row in cells])]
+    if not places:
+        return None
+    step = places[0]
+    kept = [(at, row) for row in cells if math.isfinite(at := _step_in(row[step]))]
+    columns = {names[step] if normal(names[step]) in _COUNTERS else "step": [f"{at:.12g}" for at, _ in kept]}
     for i, name in enumerate(names):
-        if name and name not in columns:
-            columns[name] = [row[i] for row in kept]
+        if name and i != step:
+            columns.setdefault(name, [row[i] for _, row in kept])
     columns = _with_evaluations(columns)
-    columns.setdefault("kind", [row[step].partition(" (")[2].rstrip(")") for row in kept])  # as in "20 (val)"
-    return [Parsed(parted(columns))] if len(kept) >= _LEAST else []
+    columns.setdefault("kind", [row[step].partition(" (")[2].rstrip(")") for _, row in kept])  # as in "20 (val)"
+    table = parted(columns)
+    rewarded = any(names_reward((key,)) and table.has_numbers(key) for key in table.keys)
+    return Parsed(table, total_steps=grid.planned) if rewarded else None
+
+
+def _step_in(cell: str) -> float:
+    """The step that a cell states, NaN where it states none."""
+    number = to_float(cell)
+    found = None if math.isfinite(number) else _STEP_CELL.fullmatch(cell)
+    return float(found["step"].replace(",", "")) if found else number
+
+
+def _counts(cells: Sequence[str]) -> bool:
+    """Whether cells below no name of a step are steps in words that rise, but for a few other rows."""
+    steps = [float(x["step"].replace(",", "")) for x in map(_STEP_CELL.fullmatch, cells) if x and x["word"]]
+    return _LEAST <= len(steps) >= len(cells) / 2 and all(b > a for a, b in pairwise(steps))
 
 
 def _with_evaluations(columns: Mapping[str, list[str]]) -> dict[str, list[str]]:
@@ -194,13 +234,13 @@ _PAGE = ("<!doctype html", "<html", "<div", "<table", "<p", "<style")
 @lru_cache(maxsize=1)
 def _tables_in(page: str) -> tuple[Parsed, ...]:
     """The tables of metrics in a page, found once for its evidence and its rows."""
-    return tuple(html_tables(page) or text_tables(page))
+    return tuple(tables_in(page))
 
 
 def _sniff_marked_table(source: Source) -> Evidence | None:
     """Recognizes a page with a table of metrics, by its ending or its beginning."""
     marked = source.path.suffix.lower() in _SUFFIXES or source.head.lstrip()[:20].lower().startswith(_PAGE)
-    found = _tables_in(source.text) if marked else text_tables(source.head)
+    found = _tables_in(source.text if marked else source.head)
     if not found:
         return None
     return Evidence(2 if marked else 1, sum(x.table.n for x in found))
@@ -228,24 +268,10 @@ def _chosen(found: Mapping[str, Parsed], wanted: str | None) -> Parsed:
 
 def _tables_without_rewards(text: str) -> list[str]:
     """Columns and rows of the tables by step in a page or a text that have no column of rewards, in words."""
-    found = [(names, n) for names, n in _plain_tables(text) if any(normal(name) in _STEPS for name in names)]
-    return [f"a table of {listed(names, 6)} ({counted(n, 'row')}) without rewards" for names, n in found[:_SHOWN]]
-
-
-def _plain_tables(text: str) -> Iterator[tuple[list[str], int]]:
-    """Names of columns and number of rows of tables in HTML and between bars."""
-    for part in re.split(r"(?i)<table\b", text)[1:]:
-        names, *rows = [*_rows(part.partition("</table")[0])] or [[]]
-        yield names, len(rows)
-    names: list[str] = []
-    n = 0
-    for line in [*text.split("\n")[:_MAX_ROWS], ""]:
-        cells = _between_boxes(line)
-        n += bool(names) and len(cells) == len(names)
-        if len(cells) != len(names):
-            if len(names) > 1 and n > _LEAST:
-                yield names, n - 1  # without the rule below the names
-            names, n = cells, 0
+    grids = [x for x in (*_html_grids(text), *_text_grids(text)) if not names_reward(x.names)]
+    found = [x for x in grids if any(normal(name) in _STEPS for name in x.names)]
+    rows = [(x.names, sum(any(math.isfinite(to_float(cell)) for cell in row) for row in x.rows)) for x in found]
+    return [f"a table without rewards of {counted(n, 'row')} ({listed(names, 6)})" for names, n in rows[:_SHOWN]]
 
 
 def _contents(table: Table) -> str:
@@ -285,7 +311,7 @@ def _read_notebook(source: Source, wanted: str | None) -> Parsed:
     cells = list(_notebook_cells(load_json(source)))
     found: dict[str, Parsed] = {}
     for cell in cells:
-        found |= _named(html_tables(cell.html) or text_tables(cell.plain), cell.name, cell.config)
+        found |= _named(tables_in(cell.html) or tables_in(cell.plain), cell.name, cell.config)
     found = _runs_in(found)
     if not found:
         found = {cell.name: x for cell in cells if (x := _of_text(cell, source.path)) is not None}

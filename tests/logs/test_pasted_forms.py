@@ -1,0 +1,163 @@
+"""Forms in which people paste a table or a part of a log: steps in words, texts as Python prints them, bullets."""
+
+import json
+
+import numpy as np
+import pytest
+
+from bayes_grpo.common.errors import LogReadError
+from bayes_grpo.logs import read_log
+from tests.logs.log_samples import assert_read
+
+REWARD = [0.2, 0.35, 0.3, 0.5]
+
+
+def table(names: str, *rows: str) -> str:
+    width = names.count("|") - 1
+    return "\n".join(["Results:", "", names, "|---" * width + "|", *rows, "", "And so on."])
+
+
+@pytest.mark.parametrize(
+    ("name", "cells", "steps"),
+    [
+        ("Steps", ["0-50", "50-100", "100–150", "150 to 200"], [50, 100, 150, 200]),
+        ("Step", ["1/40", "2/40", "3 / 40", "1,000/4,000"], [1, 2, 3, 1000]),
+        ("구간", ["1–100", "101–200", "201–300", "301–400"], [100, 200, 300, 400]),
+        ("区间", ["1~10", "11~20", "21~30", "31~40"], [10, 20, 30, 40]),
+        ("Stage", ["**iter 0**", "iter 10 (peak)", "**GRPO iter 12**", "update 20"], [0, 10, 12, 20]),
+        ("rollout", ["0", "1", "2", "3"], [0, 1, 2, 3]),
+    ],
+)
+def test_steps_as_people_write_them_in_a_table(write, name, cells, steps):
+    rows = [f"| {cell} | **{r}** (ok) | 0.1 |" for cell, r in zip(cells, REWARD, strict=True)]
+    rows.insert(0, "| before | — | — |")
+    run = read_log(write("notes.md", table(f"| {name} | Mean Reward | KL |", *rows)))
+    assert_read(run, step=steps, reward=REWARD, signals={"kl": 0.1})
+
+
+def test_a_table_without_steps_in_its_cells_is_none(write):
+    for cells in (["DPO", "GRPO", "PPO"], ["0.1", "0.2", "0.4"], ["iter 3", "iter 2", "iter 1"]):
+        rows = [f"| {cell} | 0.{i} | 0.1 |" for i, cell in enumerate(cells, 1)]
+        with pytest.raises(LogReadError, match="found no rewards"):
+            read_log(write("notes.md", table("| method | reward | KL |", *rows)))
+
+
+def test_a_table_of_one_row_is_one_where_no_other_is(write):
+    one = table("| Step | Reward | KL |", "| 99/2000 | 0.975 | 0.1 |")
+    assert_read(read_log(write("one.md", one)), step=[99], reward=[0.975])
+    more = table("| Step | Reward |", *(f"| {i} | {r} |" for i, r in enumerate(REWARD, 1)))
+    assert_read(read_log(write("both.md", f"{one}\n\n{more}")), reward=REWARD)
+
+
+def test_the_last_row_of_a_table_that_was_cut_off_keeps_its_whole_cells(write):
+    rows = [f"{i} | {r} | 300.5 | 0.1" for i, r in enumerate(REWARD, 1)]
+    text = "\n".join(["```", "Step | reward | length | kl", "-- | -- | -- | --", *rows])[:-7]
+    run = read_log(write("a.txt", text))
+    assert_read(run, step=range(1, 5), reward=REWARD)
+    assert np.isfinite(run.signals["kl"]).tolist() == [True] * 3 + [False]
+
+
+def test_tables_in_east_asian_words(write):
+    for names in ("| 단계 | 평균 보상 |", "| 步骤 | 奖励 |", "| ステップ | 平均報酬 |"):
+        text = table(names, *(f"| {i} | {r} |" for i, r in enumerate(REWARD, 1)))
+        assert_read(read_log(write("a.md", text)), step=range(1, 5), reward=REWARD)
+
+
+def test_a_refusal_describes_a_table_without_rewards(write):
+    rows = table("| rollout | length | seconds |", "| 0 | 14555 | 579 |", "| 1 | 13578 | 617 |")
+    with pytest.raises(LogReadError, match=r"a table without rewards of 2 rows \(rollout, length, seconds\)"):
+        read_log(write("a.md", rows))
+
+
+def test_a_dictionary_that_python_prints_over_several_texts(write):
+    ray = "\x1b[36m(Runner pid=7)\x1b[0m "
+    lines = [
+        f"{ray}(\"Initial metrics: {{'val-core/m/reward/mean@4': 0.25, \"",
+        f"{ray} \"'val-aux/m/std@4': 0.5}}\")",
+    ]
+    assert_read(read_log(write("whole.log", "\n".join(lines))), evals={0: 0.25})
+    part = [
+        f"{ray} \"'val-aux/m/std@4': 0.4, \"",
+        f"{ray} \"'val-core/m/reward/mean@4': 0.25, \"",
+        f"{ray} \"'val-aux/m/be",
+    ]
+    assert_read(read_log(write("part.log", "\n".join(part))), evals={0: 0.25})
+
+
+def test_lines_of_a_log_that_python_prints_in_a_list(write):
+    lines = [line for i, r in enumerate(REWARD, 1) for line in (f"Step {i} | Reward: {r} | Time: 3s", f"got {i}")]
+    assert_read(read_log(write("a.log", f"AssertionError: {lines}")), step=range(1, 5), reward=REWARD)
+
+
+def test_a_dictionary_abridged_before_and_in_its_keys(write):
+    rows = [
+        f"rollout {i}: ... 'rollout/raw_reward': {r},\n     'rollout/truncated': 0.1\n"
+        f"step {i}: {{'train/loss': 1e-07,\n      'train/grad_norm': 14.5}}"
+        for i, r in enumerate(REWARD)
+    ]
+    run = read_log(write("a.md", "```text\n" + "\nsaved to .../x\n".join(rows)))
+    assert_read(run, reward=REWARD, signals={"grad_norm": 14.5, "completions_clipped_ratio": 0.1})
+    text = "\n".join(f'{{"step": {i}, ... "reward": {r}, "kl": 0.1, }}' for i, r in enumerate(REWARD, 1))
+    assert_read(read_log(write("b.txt", f"it says\n{text}")), step=range(1, 5), reward=REWARD)
+
+
+def test_records_of_a_program_are_no_json(write):
+    rows = [json.dumps({"step": 10 * i, "reward": r}) for i, r in enumerate(REWARD, 1)]
+    text = ",\n".join([*rows, "]\n\n# that was it\nLIMIT = 3"])
+    assert_read(read_log(write("a.txt", text)), step=[10, 20, 30, 40], reward=REWARD)
+
+
+def test_rows_below_the_bar_of_each_epoch(write):
+    bar = "Epoch {0}: 100%|████| 200/200 [27:58<00:00,  8.39s/it]\nEpoch {0} means: {1}"
+    text = "\n".join(bar.format(i, {"mean_reward": r, "loss": 0.1}) for i, r in enumerate(REWARD, 1))
+    note = "the steps are those of progress bars of 200 each"
+    assert_read(read_log(write("a.txt", text)), note, step=[200, 400, 600, 800], reward=REWARD)
+
+
+def test_bullets_with_marks_of_code(write):
+    bullets = "".join(
+        f"- `step:{i}`\n  - `critic/rewards/mean={r}`\n  - `actor/grad_norm=0.5`,\n" for i, r in enumerate(REWARD)
+    )
+    run = read_log(write("a.md", f"Seen so far:\n\n{bullets}\nThen it stopped."))
+    assert_read(run, reward=REWARD, signals={"grad_norm": 0.5})
+
+
+def test_the_summary_that_wandb_prints(write):
+    shown = [
+        ("actor/grad_norm", "0.5 "),
+        ("critic/rewards/mean", "0.25"),
+        ("timing_s/reward", "2.1"),
+        ("timing_s/gen", "9."),
+    ]
+    lines = [f"(Runner pid=1) wandb: {key:>30} {value}   " for key, value in shown]
+    assert_read(read_log(write("a.txt", "\n".join(lines))), reward=[0.25], signals={"grad_norm": 0.5})
+    rest = [line for line in lines if "critic" not in line] * 2
+    with pytest.raises(LogReadError, match="found no rewards"):
+        read_log(write("b.txt", "\n".join(rest)))
+
+
+def test_a_line_of_verl_cut_at_both_ends(write):
+    pairs = (
+        "oss:np.float64(3.5) - actor/grad_norm:np.float64(0.75) - training/global_step:71 - critic/score/mean:0.5 - re"
+    )
+    assert_read(read_log(write("a.log", pairs)), step=[71], reward=[0.5], signals={"grad_norm": 0.75})
+
+
+def test_few_rows_whose_parts_add_up_exactly(write):
+    lines = [f"- Step {i}0: reward={r}, format_reward={r}, env_reward=0.000, KL=0.1" for i, r in enumerate(REWARD, 1)]
+    run = read_log(write("a.md", "\n".join(lines[:2])))
+    assert sorted(run.components) == ["env", "format"]
+
+
+@pytest.mark.parametrize(
+    ("key", "signal"),
+    [
+        ("length", "completion_length"),
+        ("gen_len", "completion_length"),
+        ("reference_kl", "kl"),
+        ("zero_std%", "frac_reward_zero_std"),
+    ],
+)
+def test_further_names_of_own_scripts(write, key, signal):
+    rows = [json.dumps({"step": i, "reward": r, key: 0.5}) for i, r in enumerate(REWARD, 1)]
+    assert_read(read_log(write("a.jsonl", "\n".join(rows))), keys={signal: key})
