@@ -123,19 +123,18 @@ def report_run(
     early = analyze(run, [name for name in wanted if name == "diagnosis"], settings=settings)
     if first is not None and early.diagnosis.value is not None:
         first(_first_line(early.diagnosis.value))
-    from bayes_grpo.views.page import NOT_COMPARED, PENDING, Pages
+    from bayes_grpo.views.page import NOT_COMPARED, PENDING, page_of
 
     known: dict[str, Part[Any]] = {"diagnosis": early.diagnosis}
     if not full and "regimes" not in without:
         known["regimes"] = Part(reason=NOT_COMPARED)
-    pages = Pages(run)
     images: dict[Drawing, Drawn | None] = {}
 
     def page(found: Analysis) -> Report:
         found = replace(found, **known)
         when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
         made = f"bayes-grpo {version('bayes-grpo')}, {when}, seed {settings.seed}, {time.perf_counter() - begin:.0f} s."
-        document = replace(pages.document(found), made=made)
+        document = replace(page_of(run, found), made=made)
         fitted = found.fit.value
         failed = fitted is not None and not fitted.summary.convergence.passed
         return Report(document, _results(run, found, document), failed, images)

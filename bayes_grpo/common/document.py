@@ -118,12 +118,12 @@ class Drawing:
 
     Attributes:
         draw: Draws on an empty figure, given as ``figure``.
-        alt: What it shows, one sentence.
+        alt: What it shows, one sentence; figures of a page with the same one are the same.
         size: Share of the page's width.
         ratio: Height over width.
     """
 
-    draw: Callable[..., object]
+    draw: Callable[..., object] = field(compare=False)
     alt: str
     size: Size = "whole"
     ratio: float = 0.4

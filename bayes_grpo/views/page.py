@@ -53,31 +53,8 @@ PENDING: Part[Any] = Part(reason="Still being computed; the page is written agai
 """A part of an analysis that is under way."""
 
 
-class Pages:
-    """The page of a run, again and again as parts of its analysis come in.
-
-    A section whose parts are what they were is the same object, and so are its figures, which are not drawn again.
-
-    Args:
-        run: The run.
-    """
-
-    def __init__(self, run: Run) -> None:
-        self._run = run
-        self._made: dict[str, tuple[tuple[Part[Any], ...], Any]] = {}
-
-    def document(self, found: Analysis) -> Document:
-        """Everything that was found so far, on one page."""
-        return _page_of(self._run, found, self._once)
-
-    def _once[T](self, key: str, parts: tuple[Part[Any], ...], make: Callable[[], T]) -> T:
-        before = self._made.get(key)
-        if before is None or any(a is not b for a, b in zip(before[0], parts, strict=True)):
-            before = self._made[key] = (parts, make())
-        return before[1]
-
-
-def _page_of(run: Run, found: Analysis, once: Callable[..., Any]) -> Document:
+def page_of(run: Run, found: Analysis) -> Document:
+    """Everything that was found so far, on one page."""
     status = found.status
     ahead = found.forecast.value
     forecast = None if ahead is None else ahead.forecast
@@ -91,21 +68,20 @@ def _page_of(run: Run, found: Analysis, once: Callable[..., Any]) -> Document:
     if status is not None:
         answer, why = sentence_case(status.finding.lead), sentence_case(status.finding.detail)
     whole = view(run)
-    d, f = found.diagnosis, found.forecast
     parts: list[Section] = [
-        once("Signals", (), lambda: _signals(run)),
-        once("Parts", (d,), lambda: _part("Parts", d, _parts)),
-        once("What happened", (d,), lambda: _part("What happened", d, _happened)),
-        once("Forecast", (d, f), lambda: _part("Forecast", f, partial(_forecast, status=status))),
-        once("Fit", (found.fit,), lambda: _part("Fit", found.fit, _fit)),
-        once("Regimes", (found.regimes, f), lambda: _regimes(found)),
-        once("Check", (found.check, found.fit), lambda: _part("Check", found.check, lambda c: _check(found, c))),
+        _signals(run),
+        _part("Parts", found.diagnosis, _parts),
+        _part("What happened", found.diagnosis, _happened),
+        _part("Forecast", found.forecast, partial(_forecast, status=status)),
+        _part("Fit", found.fit, _fit),
+        _regimes(found),
+        _part("Check", found.check, lambda c: _check(found, c)),
         _part("Stability", found.stability, lambda p: _stability(p, status)),
         section("Log", *(clean(note, 200) for note in run.notes), tables=(columns(run),)),
         section("Settings", tables=(settings(run),)),
     ]
     overview = partial(plot_overview, run, paths, forecast, events)
-    plot = once("", (d, f), lambda: Drawing(overview, f"The logged rewards and the forecast. {answer}"))
+    plot = Drawing(overview, f"The logged rewards and the forecast. {answer}")
     return Document(
         title=whole.title or "A run without a name",
         about=f"{extent(run)}.",
