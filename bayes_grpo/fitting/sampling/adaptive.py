@@ -135,7 +135,7 @@ class WeightDiagnostics:
         return f"{why[0].upper()}{why[1:]}." if why else ""
 
 
-_DEGREES = 5.0
+_DEGREES = 5
 _KERNELS = 96
 _WIDE_SHARE = 0.35
 _WIDE = 3.0  # times the covariance: thin corners of a posterior keep some points
@@ -203,8 +203,12 @@ class Proposal:
         whiten = np.linalg.inv(self.narrow).T
         a = (z - self.centre) @ whiten
         b = (self.kernels - self.centre) @ whiten
-        squared = np.maximum((a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1) - 2.0 * a @ b.T, 0.0)
-        near = ((1.0 + squared / _DEGREES) ** (-0.5 * (_DEGREES + z.shape[1]))).mean(axis=1)
+        # In place: a round has a million distances.
+        base = (a @ b.T) * (-2.0 / _DEGREES)
+        base += 1.0 + (a**2).sum(axis=1)[:, None] / _DEGREES
+        base += (b**2).sum(axis=1) / _DEGREES
+        np.maximum(base, 1.0, out=base)
+        near = (1.0 / _whole_power(np.sqrt(base, out=base), _DEGREES + z.shape[1])).mean(axis=1)
         top = log_student_t(self.centre, self.centre, self.narrow, _DEGREES)
         return np.logaddexp(math.log(_WIDE_SHARE) + wide, math.log1p(-_WIDE_SHARE) + top + np.log(near + 1e-300))
 
@@ -293,6 +297,18 @@ def _diagnosed(points: WeightedPoints, power: float, rounds: int) -> WeightDiagn
     spread = np.sqrt(np.diag(points.moments()[1]))
     half_distance = float(np.max(np.abs(means[0] - means[1]) / np.maximum(spread, 1e-12)))
     return WeightDiagnostics(points.effective, points.pareto_k, half_distance, power, rounds)
+
+
+def _whole_power(x: np.ndarray, n: int) -> np.ndarray:
+    """``x**n`` for a whole n of at least 1 by squaring, a third of the time of NumPy's; x is overwritten."""
+    out = None
+    while True:
+        if n % 2:
+            out = x.copy() if out is None else np.multiply(out, x, out=out)
+        n //= 2
+        if n == 0:
+            return x if out is None else out
+        np.multiply(x, x, out=x)
 
 
 def _log_normal(z: np.ndarray) -> np.ndarray:
