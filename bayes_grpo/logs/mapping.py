@@ -34,6 +34,8 @@ _LOWER_IS_BETTER = re.compile(
 _ZERO = 1e-9
 _COUNTERS = (*ROLLOUTS, "optimizer_step", "optim_step", "train_step", "update", "update_step", "policy_step")
 """Keys that count rollouts or updates, for a second counter."""
+_QUALIFIED = re.compile(r"^(?:(?:train|per|token|batch|mean|avg|sampling(?=.entropy))[-_])+")
+"""Words before the name of a signal that scripts of one's own add."""
 _NO_SPREAD = re.compile(
     r"^(?!.*non)(?=.*group)(?:.*(?:zero|no)[-_ ].*(?:std|var|spread)|.*(?:flat|degenerate))|^zero_std%?$"
 )
@@ -218,6 +220,10 @@ def _signal_key(index: KeyIndex, trainer: Trainer, name: str) -> tuple[str | Non
     for pattern in GENERIC.keys[name]:
         if pattern not in elsewhere and (key := index.first((pattern,), GENERIC.prefixes)) is not None:
             return key, GENERIC.definitions.get(pattern, "")
+    if trainer is GENERIC:
+        bare = {_QUALIFIED.sub("", words): key for words, key in index.raw.items()}
+        if (key := next((bare[pattern] for pattern in GENERIC.keys[name] if pattern in bare), None)) is not None:
+            return key, ""
     if name == "frac_reward_zero_std":
         shares = [k for words, k in index.raw.items() if _NO_SPREAD.search(words) and _is_share(index.table.column(k))]
         return (shares[0] if len(dict.fromkeys(shares)) == 1 else None), ""

@@ -369,26 +369,27 @@ def no_reward(columns: Columns, signals: Mapping[str, np.ndarray]) -> LogReadErr
     rows = counted(table.n, "row")
     empty = [k for k in table.keys if _REWARD_LIKE.search(normal(k)) and not table.has_numbers(k)]
     found = f"{listed(empty)} without a finite number in {table.n} rows" if empty else listed(index.keys)
+    last = ((name, values[np.isfinite(values)][-1:]) for name, values in signals.items())
+    shown = [f"{name.replace('_', ' ')} {value[0]:.4g}" for name, value in last if len(value)]
+    shows = f"; the last shows {listed(shown, _SIGNALS_SHOWN)}" if shown else ""
     if trainer is not GENERIC and signals and not empty:
-        last = ((name, values[np.isfinite(values)][-1:]) for name, values in signals.items())
-        shown = [f"{name.replace('_', ' ')} {value[0]:.4g}" for name, value in last if len(value)]
         where = " on the rows of its rollouts" if trainer.rollouts else ""
         return LogReadError(
             f"expected a train reward, found {listed(index.keys, _KEYS_SHOWN)} in {rows} of {trainer.name} and none "
-            f"that reads like one; the last shows {listed(shown, _SIGNALS_SHOWN)}; {trainer.name} logs its reward as "
-            f"{listed(trainer.keys['reward'], 2)}{where}: pass that part of the log too, or name its key with "
-            f"{MENDING}",
+            f"that reads like one{shows}; {trainer.name} logs its reward as "
+            f"{listed(trainer.keys['reward'], 2)}{where}: pass that part of the log too, or name its key "
+            f"with {MENDING}",
             mended_by=column("reward"),
         )
     unused = unused_keys(columns, columns.keys)
     free = [k for k in index.keys if unused.get(k) == NO_SIGNAL and not _NO_REWARD.search(normal(k))]
     if not free:
         return LogReadError(
-            f"expected a train reward, found {found} in {rows} and none that reads like one; pass "
+            f"expected a train reward, found {found} in {rows} and none that reads like one{shows}; pass "
             f"the log with the rewards, or name its key with {MENDING}",
             mended_by=column("reward"),
         )
     return LogReadError(
-        f"expected a train reward, found {found}; name its key with {MENDING}, if it is among {listed(free)}",
+        f"expected a train reward, found {found}{shows}; name its key with {MENDING}, if it is among {listed(free)}",
         mended_by=column("reward"),
     )

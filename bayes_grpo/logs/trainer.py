@@ -94,7 +94,19 @@ class Trainer:
 
 
 _MEANS = ("{}", "{}/mean", "{}_mean", "mean_{}", "avg_{}", "{}_avg")
-_HELD_OUT = ("eval_{}", "eval/{}", "val_{}", "val/{}", "validation/{}", "validation_{}", "test/{}", "test_{}")
+_HELD_OUT = (
+    "eval_{}",
+    "eval/{}",
+    "val_{}",
+    "val/{}",
+    "validation/{}",
+    "validation_{}",
+    "test/{}",
+    "test_{}",
+    "held-out_{}",
+    "heldout_{}",
+    "held_out_{}",
+)
 
 
 def _keys(text: str) -> tuple[str, ...]:

@@ -38,7 +38,7 @@ GENERIC = trainer_row(
         loss: ~loss ~train_loss policy_loss pg_loss training_loss grpo_loss total_loss;
         accuracy: ~accuracy acc train_accuracy correct;
         completions_clipped_ratio: completions_clipped_ratio completions/clipped_ratio truncation_rate truncated_ratio
-        trunc_rate trunc_ratio truncated_frac;
+        trunc_rate trunc_ratio truncated_frac truncation clipped_ratio;
         gold_reward: gold_reward reward/gold gold_reward_mean gold_score true_reward reward/correctness_f reward/f;
         engine_mismatch: engine_mismatch kl_divergence_inference=k3;
         staleness: staleness staleness_mean async/staleness_mean async/steps_since_sync policy_version_gap_mean

@@ -29,12 +29,12 @@ GOOD = "step,reward\n1,0.1\n2,0.2\n"
         (
             "a.csv",
             "step,loss\n1,0.1\n2,0.2\n",
-            "found step, loss in 2 rows and none that reads like one; pass the log with the rewards",
+            "in 2 rows and none that reads like one; the last shows loss 0.2; pass the log with the rewards",
         ),
         (
             "a.csv",
             "step,epoch,time_s,lr,loss,grad_norm,quality\n1,0.1,3,1e-6,0.2,1,0.3\n2,0.2,6,1e-6,0.2,1,0.4\n",
-            'loss, grad_norm, quality; name its key with columns={"reward": "KEY"}, if it is among time_s, quality',
+            'loss 0.2; name its key with columns={"reward": "KEY"}, if it is among time_s, quality',
         ),
         ("a.csv", "step,mood,rate_a\n1,0.1,0.3\n2,0.2,0.4\n", 'columns={"reward": "KEY"}, if it is among mood, rate_a'),
         ("a.csv", "step,reward\n1,\n2,\n", "reward without a finite number in 2 rows"),

@@ -161,3 +161,38 @@ def test_few_rows_whose_parts_add_up_exactly(write):
 def test_further_names_of_own_scripts(write, key, signal):
     rows = [json.dumps({"step": i, "reward": r, key: 0.5}) for i, r in enumerate(REWARD, 1)]
     assert_read(read_log(write("a.jsonl", "\n".join(rows))), keys={signal: key})
+
+
+def test_pairs_in_one_bullet_and_with_a_remark(write):
+    text = (
+        "- step 1 metrics (no signal):\n  - `actor/grad_norm=0.5`, `actor/entropy=0.25`\n"
+        "  - `critic/rewards/mean=0.125` — every group scored alike, so\n"
+    )
+    assert_read(read_log(write("a.md", text)), reward=[0.125], signals={"grad_norm": 0.5, "entropy": 0.25})
+
+
+def test_names_of_signals_in_the_words_of_a_report(write):
+    names = "| Step | Train reward | held-out reward | per-token KL | sampling entropy | Train truncation |"
+    rows = [f"| {i} 000 | `{r}` | {r / 2} | 0.1 | 0.2 | `25.0%` |" for i, r in enumerate(REWARD, 1)]
+    run = read_log(write("a.md", table(names, *rows)))
+    signals = {"kl": 0.1, "entropy": 0.2, "completions_clipped_ratio": 0.25}
+    assert_read(run, step=[1000, 2000, 3000, 4000], reward=REWARD, signals=signals)
+    np.testing.assert_allclose(run.eval_reward, np.array(REWARD) / 2)
+
+
+def test_marks_of_code_in_a_dictionary(write):
+    text = "- so it says\n    {'loss': 0.1, 'grad_norm': `nan`, 'reward': -38.5, 'kl': `nan`}\n- and stops"
+    assert_read(read_log(write("a.md", text)), "kl, grad_norm are logged, and no number in any row", reward=[-38.5])
+
+
+def test_a_refusal_describes_other_tables_and_what_rows_without_a_reward_show(write):
+    rows = table("| calls | proxy RM | acc |", "| 0–14 | 1.854 | 0.904 |", "| 30–44 | 3.841 | 0.504 |")
+    with pytest.raises(LogReadError, match=r"a table without rewards of 2 rows \(calls, proxy RM, acc\)"):
+        read_log(write("a.md", rows))
+    with pytest.raises(LogReadError, match=r"a table without steps of 1 row \(method, reward\)"):
+        read_log(write("b.md", table("| method | reward |", "| a | 0.5 |")))
+    parts = "step,format mean,answer mean,clipped_ratio\n1,0.03,0,0.91\n2,0.02,0.1,0.88\n"
+    with pytest.raises(
+        LogReadError, match=r"the last shows completions clipped ratio 0.88; .* among format mean, answer"
+    ):
+        read_log(write("c.csv", parts))

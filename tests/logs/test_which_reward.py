@@ -153,11 +153,13 @@ def test_a_standard_deviation_is_no_part_and_a_normalized_total_is_named():
 
 def test_what_should_fall_is_not_suggested_as_an_evaluation():
     rows = [
-        {"step": i, "reward": 0.1 * i, "heldout_violation_rate": 0.9 - 0.1 * i, "heldout_acc": 0.1 * i}
+        {"step": i, "reward": 0.1 * i, "heldout_violation_rate": 0.9 - 0.1 * i, "heldout_acc_hard": 0.1 * i}
         for i in range(1, 9)
     ]
-    assert read_log(rows).suggested["heldout"] == ("heldout_acc",)
-    assert "heldout" not in read_log([{k: v for k, v in row.items() if k != "heldout_acc"} for row in rows]).suggested
+    assert read_log(rows).suggested["heldout"] == ("heldout_acc_hard",)
+    assert (
+        "heldout" not in read_log([{k: v for k, v in row.items() if k != "heldout_acc_hard"} for row in rows]).suggested
+    )
 
 
 @pytest.mark.parametrize("key", ["log_type", "data split", "whose"])

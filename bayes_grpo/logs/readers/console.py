@@ -297,9 +297,10 @@ _HEADING = re.compile(
 )
 """A line that holds nothing but the step."""
 _BLOCK_PAIR = re.compile(
-    r"[^\w\n]{0,40}([A-Za-z_][\w./@ -]{0,60}?)\s{0,20}[:=]\s{0,20}([-+]?[.\d][\d.eE+-]{0,30}%?)[^\w\n]{0,9}\s*"
+    r"[^\w\n]{0,40}([A-Za-z_][\w./@ -]{0,60}?)\s{0,20}[:=]\s{0,20}([-+]?[.\d][\d.eE+-]{0,30}%?)[^\w\n]{0,9}"
+    r"(?:\s[–—]\s.*|\s*)"
 )
-"""A line that holds nothing but a name and a number."""
+"""A line that holds nothing but a name and a number, and maybe a remark behind a dash."""
 _SUMMARY_LINE = re.compile(r"\s{0,9}wandb:\s{1,80}([\w./@-]{1,80})\s{1,9}(?=[-+.\d])")
 """How a line of the summary begins that W&B prints at the end of a run."""
 _ASIDE = re.compile(r"\([^()\n]{0,200}\)|\s?±\s?[\d.]{1,20}")

@@ -321,6 +321,7 @@ def _dict_counted(before: str, row: dict[str, Any]) -> dict[str, Any]:
 def parse_dict(text: str) -> dict[str, Any]:
     """A dict display as a dict with text keys and at least one number; empty where it is none."""
     value = None
+    text = text.replace("`", "")
     if "..." in text or "…" in text:
         text = _ABRIDGED.sub("", text)
     if '"' not in text and "\\" not in text:  # nearly all are JSON but for their quotes, read ten times as fast

@@ -40,7 +40,7 @@ _STEPS = _COUNTERS | {"interval"}
 """Names of a column of steps, or of several together; sizes of a batch stand below "batch" too."""
 _STEP_CELL = re.compile(
     r"(?:.{0,40}?\b(?P<word>step|iter|iteration|update|epoch|round|rollout|checkpoint|ckpt)s?\W{0,3})?"
-    r"(?:[\d,]{1,12}\s?(?:[-\u2013\u2014~]|to)\s?)?(?P<step>\d[\d,]{0,12})(?:\s?/\s?[\d,]{1,12})?(?:\s?\(.{0,80}\))?",
+    r"(?:[\d,]{1,12}\s?(?:[-\u2013\u2014~]|to)\s?)?(?P<step>\d(?:[,\s]?\d){0,12})(?:\s?/\s?[\d,]{1,12})?(?:\s?\(.{0,80}\))?",
     re.IGNORECASE,
 )
 """A step in words, "iter 12", of all, "99/2000", or the end of several, "1-100"."""
@@ -49,7 +49,7 @@ _BEFORE = 2_000
 """Characters above a table in which the planned steps stand."""
 _LEAST, _MAX_TABLES = 2, 200
 _SHOWN = 3
-"""Tables without rewards that a refusal describes."""
+"""Tables that a refusal describes."""
 _BAR = re.compile("[|\u2502\u2503\u2506\u250a]")
 _MISSES = 4
 """Lines that are no rows, such as rules and types, after which a table in prose has ended."""
@@ -206,12 +206,12 @@ def _step_in(cell: str) -> float:
     """The step that a cell states, NaN where it states none."""
     number = to_float(cell)
     found = None if math.isfinite(number) else _STEP_CELL.fullmatch(cell)
-    return float(found["step"].replace(",", "")) if found else number
+    return float(re.sub(r"\D", "", found["step"])) if found else number
 
 
 def _counts(cells: Sequence[str]) -> bool:
     """Whether cells below no name of a step are steps in words that rise, but for a few other rows."""
-    steps = [float(x["step"].replace(",", "")) for x in map(_STEP_CELL.fullmatch, cells) if x and x["word"]]
+    steps = [_step_in(x[0]) for x in map(_STEP_CELL.fullmatch, cells) if x and x["word"]]
     return _LEAST <= len(steps) >= len(cells) / 2 and all(b > a for a, b in pairwise(steps))
 
 
@@ -266,12 +266,15 @@ def _chosen(found: Mapping[str, Parsed], wanted: str | None) -> Parsed:
     return found[name].noted(f"{name} has ten times the rows of any other; left out: {listed(others, 6)}")
 
 
-def _tables_without_rewards(text: str) -> list[str]:
-    """Columns and rows of the tables by step in a page or a text that have no column of rewards, in words."""
-    grids = [x for x in (*_html_grids(text), *_text_grids(text)) if not names_reward(x.names)]
-    found = [x for x in grids if any(normal(name) in _STEPS for name in x.names)]
-    rows = [(x.names, sum(any(math.isfinite(to_float(cell)) for cell in row) for row in x.rows)) for x in found]
-    return [f"a table without rewards of {counted(n, 'row')} ({listed(names, 6)})" for names, n in rows[:_SHOWN]]
+def _other_tables(text: str) -> list[str]:
+    """Columns and rows of the tables of numbers in a page or a text that have no rewards or no steps, in words."""
+    found = []
+    for grid in (*_html_grids(text), *_text_grids(text)):
+        n = sum(any(math.isfinite(to_float(cell)) for cell in row) for row in grid.rows)
+        lacks = "steps" if names_reward(grid.names) else "rewards"
+        if n and _metrics(grid) is None:
+            found.append(f"a table without {lacks} of {counted(n, 'row')} ({listed(grid.names, 6)})")
+    return found[:_SHOWN]
 
 
 def _contents(table: Table) -> str:
@@ -316,7 +319,7 @@ def _read_notebook(source: Source, wanted: str | None) -> Parsed:
     if not found:
         found = {cell.name: x for cell in cells if (x := _of_text(cell, source.path)) is not None}
     if not found:
-        without = [x for cell in cells for x in _tables_without_rewards(cell.html or cell.plain)]
+        without = [x for cell in cells for x in _other_tables(cell.html or cell.plain)]
         saw = f", but {listed(without, 3)}" if without else ""
         raise LogReadError(
             f"expected a progress table or printed metrics in the outputs of the notebook, found none in "
@@ -406,7 +409,7 @@ READERS = (
         _sniff_marked_table,
         _read_marked_table,
         takes_run=True,
-        other_tables=lambda source: _tables_without_rewards(source.text),
+        other_tables=lambda source: _other_tables(source.text),
     ),
     Reader("notebook", _sniff_notebook, _read_notebook, takes_run=True),
 )
