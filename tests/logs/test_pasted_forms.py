@@ -26,6 +26,7 @@ def table(names: str, *rows: str) -> str:
         ("区间", ["1~10", "11~20", "21~30", "31~40"], [10, 20, 30, 40]),
         ("Stage", ["**iter 0**", "iter 10 (peak)", "**GRPO iter 12**", "update 20"], [0, 10, 12, 20]),
         ("rollout", ["0", "1", "2", "3"], [0, 1, 2, 3]),
+        ("Step", ["50k", "1.2M", "2M (final)", "3,000,000+"], [50e3, 1.2e6, 2e6, 3e6]),
     ],
 )
 def test_steps_as_people_write_them_in_a_table(write, name, cells, steps):

@@ -40,10 +40,12 @@ _STEPS = _COUNTERS | {"interval"}
 """Names of a column of steps, or of several together; sizes of a batch stand below "batch" too."""
 _STEP_CELL = re.compile(
     r"(?:.{0,40}?\b(?P<word>step|iter|iteration|update|epoch|round|rollout|checkpoint|ckpt)s?\W{0,3})?"
-    r"(?:[\d,]{1,12}\s?(?:[-\u2013\u2014~]|to)\s?)?(?P<step>\d(?:[,\s]?\d){0,12})(?:\s?/\s?[\d,]{1,12})?(?:\s?\(.{0,80}\))?",
+    r"(?:[\d,]{1,12}\s?(?:[-\u2013\u2014~]|to)\s?)?(?P<step>\d(?:[,\s]?\d){0,12}(?:\.\d{1,3})?)(?P<unit>[km]?)\+?"
+    r"(?:\s?/\s?[\d,]{1,12})?(?:\s?\(.{0,80}\))?",
     re.IGNORECASE,
 )
-"""A step in words, "iter 12", of all, "99/2000", or the end of several, "1-100"."""
+"""A step in words, "iter 12", of all, "99/2000", in thousands, "50k", or the end of several, "1-100"."""
+_UNITS = {"": 1.0, "k": 1e3, "m": 1e6}
 _MAX_ROW, _MAX_CELL, _MAX_ROWS, _MAX_COLUMNS = 20_000, 200, 200_000, 1_000
 _BEFORE = 2_000
 """Characters above a table in which the planned steps stand."""
@@ -206,7 +208,7 @@ def _step_in(cell: str) -> float:
     """The step that a cell states, NaN where it states none."""
     number = to_float(cell)
     found = None if math.isfinite(number) else _STEP_CELL.fullmatch(cell)
-    return float(re.sub(r"\D", "", found["step"])) if found else number
+    return float(re.sub(r"[,\s]", "", found["step"])) * _UNITS[found["unit"].lower()] if found else number
 
 
 def _counts(cells: Sequence[str]) -> bool:
@@ -271,7 +273,8 @@ def _other_tables(text: str) -> list[str]:
     found = []
     for grid in (*_html_grids(text), *_text_grids(text)):
         n = sum(any(math.isfinite(to_float(cell)) for cell in row) for row in grid.rows)
-        lacks = "steps" if names_reward(grid.names) else "rewards"
+        placed = any(normal(name) in _STEPS for name in grid.names)
+        lacks = "steps" if names_reward(grid.names) and not placed else "rewards"
         if n and _metrics(grid) is None:
             found.append(f"a table without {lacks} of {counted(n, 'row')} ({listed(grid.names, 6)})")
     return found[:_SHOWN]
