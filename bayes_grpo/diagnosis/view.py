@@ -193,3 +193,7 @@ class RunView:
     def weighted_parts(self) -> dict[str, float]:
         """Reward function → weight with which it enters the total; empty where they do not add up to it."""
         return weights_of(self.run, self.run.components) if len(self.run.components) > 1 else {}
+
+    def weight_of(self, part: str) -> float:
+        """Weight of a reward function in the total: 0 where others alone make it up, 1 where no weights are known."""
+        return self.weighted_parts.get(part, 0.0 if self.weighted_parts else 1.0)

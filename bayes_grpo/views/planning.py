@@ -76,17 +76,16 @@ def answer_of(plan: Plan) -> str:
         return "The present run failed at settings that are no more careful, so they are not safe."
     if plan.stiffness.source == "lagged_run":
         return "This log cannot tell: its stiffness was fitted to a curve that already contains the lag."
-    limit = f"{_limit_of(plan)} {_short(exact.learning_rate)}"
+    known = math.isfinite(plan.settings.learning_rate)
+    limit = f"the margin is {_short(exact.margin)}"
+    if known:
+        limit = f"the largest stable learning rate is {_short(exact.learning_rate)}"
     if plan.verdict == "cannot_tell":
-        return f"{limit}; below it stiffer directions decide, which a reward curve does not show."
+        below = "below it" if known else "within it"
+        return f"{sentence_case(limit)}; {below} stiffer directions decide, which a reward curve does not show."
     probability = exact.p_below if plan.verdict == "stable" else 1.0 - exact.p_below
     sure = "" if exact.margin.low == exact.margin.high else f" ({percent(probability)})"
-    return f"{plan.verdict.capitalize()} by the exact linear threshold{sure}: {sentence_case(limit, upper=False)}."
-
-
-def _limit_of(plan: Plan) -> str:
-    known = math.isfinite(plan.settings.learning_rate)
-    return "The largest stable learning rate is" if known else "The margin is"
+    return f"{plan.verdict.capitalize()} by the exact linear threshold{sure}: {limit}."
 
 
 def _why(plan: Plan) -> str:

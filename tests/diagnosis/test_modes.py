@@ -100,6 +100,15 @@ def test_a_share_of_draws_becomes_a_probability(mode):
     assert 0.0 <= known.least < 0.5 < known.most < 1.0
 
 
+def test_a_format_that_the_total_does_not_count_is_no_gain_of_it():
+    task = 0.03 + 0.17 * np.clip((steps(N) - 30.0) / 20.0, 0.0, 1.0) + 0.005 * NOISE
+    made = {"format_reward": RISING, "correctness_reward": task}
+    found = diagnose(run(task, components=made))
+    assert found.status.status == "fine"
+    assert found.probability["apparent_gain"] < 0.05
+    assert found.probability["form_without_task"] < 0.05
+
+
 def test_a_mode_without_its_signal_has_the_rate_of_such_logs():
     found = diagnose(run(RISING))
     for mode in all_modes():

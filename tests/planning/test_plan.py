@@ -9,15 +9,21 @@ import pytest
 from scipy.optimize import brentq
 
 from bayes_grpo.common.errors import SettingError
+from bayes_grpo.fitting.fit import fit
+from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.planning.noise import GroupSettings, row_noises
 from bayes_grpo.planning.outcomes import failure_regression, others_who_changed
 from bayes_grpo.planning.plan import plan
 from bayes_grpo.probing.course import pooled_probes
 from bayes_grpo.probing.file import save_probes
 from bayes_grpo.probing.predict import limits_of
+from bayes_grpo.views.planning import answer_of
 from bayes_grpo.views.view import view
+from tests.families.made import relaxing
 from tests.helpers.command import call
 from tests.helpers.probes import noisy_probes
+
+FEW = SamplerSettings(num_chains=2, num_warmup=50, num_samples=100)
 
 
 def growth(learning_rate: float, stiffness: float, momentum: float, refresh: int, averaged: bool) -> float:
@@ -71,6 +77,16 @@ def test_verdict_and_answer_name_the_linear_threshold_and_keep_others_apart():
     assert document.answer.startswith("Unstable by the exact linear threshold")
     assert "A separate statement, what happened to others: 7 of 28 public pairs" in document.why
     assert all(math.isnan(x.p_fails) for x in stable.others)  # no run that worked
+
+
+def test_without_a_learning_rate_the_answer_is_the_margin_with_its_number():
+    fitted = plan(fit(relaxing("unknown", seed=1), "exponential", sampler=FEW))
+    assert math.isnan(fitted.settings.learning_rate)
+    assert fitted.verdict == "cannot_tell"
+    margin = fitted.threshold("frozen_policy").margin
+    assert answer_of(fitted).startswith(f"The margin is {margin.median:.3g} [")
+    known = plan(stiffness=3.2, learning_rate=0.01, convention="heavy_ball", refresh_interval=4)
+    assert ": the largest stable learning rate is 0." in answer_of(known)
 
 
 def test_a_plan_needs_a_stiffness_and_a_learning_rate():

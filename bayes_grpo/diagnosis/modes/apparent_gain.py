@@ -57,10 +57,7 @@ def form_and_task(view: RunView) -> tuple[np.ndarray, np.ndarray] | None:
         paths = {name: path for name, path in view.paths.components.items() if is_kind(name)}
         if not paths:
             return None
-        changes = [
-            view.weighted_parts.get(name, 1.0) * (view.on_grid(path) - path.start[:, None])
-            for name, path in paths.items()
-        ]
+        changes = [view.weight_of(name) * (view.on_grid(path) - path.start[:, None]) for name, path in paths.items()]
         found.append(np.sum(changes, axis=0))
     return found[0], found[1]
 

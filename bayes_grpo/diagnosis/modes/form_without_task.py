@@ -30,8 +30,7 @@ class FormWithoutTask(Mode):
         if not task or not form:
             return None
         dead = np.all([view.on_grid(x) < THRESHOLDS.fell * _height(x) for x in task.values()], axis=0)
-        weights = view.weighted_parts
-        formal = np.sum([weights.get(name, 1.0) * view.on_grid(x) for name, x in form.items()], axis=0)
+        formal = np.sum([view.weight_of(name) * view.on_grid(x) for name, x in form.items()], axis=0)
         return dead & (formal > THRESHOLDS.half * np.maximum(view.reward.recent, 0.0)) & (formal > 0.0)
 
     def text(self, view: RunView, first: float, last: float) -> str:
