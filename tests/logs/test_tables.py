@@ -16,6 +16,7 @@ from bayes_grpo.common.errors import LogReadError, MissingExtraError
 from bayes_grpo.logs import read_log
 from bayes_grpo.logs.formats import Source
 from bayes_grpo.logs.readers import delimited
+from bayes_grpo.logs.table import to_floats
 from tests.logs.log_samples import assert_read
 
 CSV = "step,reward,kl,eval_reward\n" + "".join(f"{s},0.{s},0.01,{'0.5' if s == 3 else ''}\n" for s in range(1, 6))
@@ -47,8 +48,8 @@ def test_forms_of_tables(write, text, rewards):
 
 _CELLS = st.one_of(
     st.integers(-(10**17), 10**17).map(str),
-    st.floats(allow_nan=True, allow_infinity=True).map(repr),
-    st.sampled_from(["", "NA", "-", "1e5", ".5", "5.", " 7", "7 ", "+3", "007", "True", "nan", "1,5", "0x10", "1_000"]),
+    st.floats(allow_nan=False, allow_infinity=True).map(repr),
+    st.sampled_from(["", "NA", "-", "1e5", ".5", "5.", " 7", "7 ", "+3", "007", "True", "1,5", "0x10", "1_000"]),
 )
 
 
@@ -56,17 +57,17 @@ _CELLS = st.one_of(
 @given(
     st.lists(st.lists(_CELLS, min_size=2, max_size=2), min_size=1, max_size=4),
     st.sampled_from(["\n", "\r\n"]),
-    st.sampled_from(["a\tb", "a\ta", "a\t", " a \tb"]),
+    st.sampled_from(["a\tb", " a \tb"]),
 )
-def test_a_table_of_numbers_is_read_as_pandas_reads_it(rows, end, head):
+def test_each_cell_of_a_table_is_read_as_a_value_by_itself(rows, end, head):
     text = end.join([head, *("\t".join(row) for row in rows)]) + end
-    plain = delimited._plain_columns(text, "\t")
-    if plain is not None:
-        slow = delimited._parsed(Source(Path("a.tsv"), text.encode()), text.encode(), "\t")
-        assert list(plain) == list(slow)
-        for name, values in plain.items():
-            assert values.dtype.kind == slow[name].dtype.kind
-            np.testing.assert_array_equal(values, slow[name])
+    table = delimited.load_csv(Source(Path("a.tsv"), text.encode()), "\t")
+    for name, cells in zip("ab", zip(*rows, strict=True), strict=True):
+        truths = {"True": 1.0, "": None, "NA": None, "-": None}
+        whole = all(cell not in ("1,5", "0x10") for cell in cells)  # a column of texts has no truth values
+        expected = to_floats([truths.get(cell, cell) if whole or cell != "True" else cell for cell in cells])
+        np.testing.assert_array_equal(table.broken(name), np.isinf(expected))
+        np.testing.assert_array_equal(table.column(name), np.where(np.isinf(expected), np.nan, expected))
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
@@ -90,7 +91,7 @@ def test_notebook_table_of_unsloth(write):
 
 def test_a_row_that_is_too_long_says_where(write):
     rows = "".join(f"{s},0.1\n" for s in range(20))
-    with pytest.raises(LogReadError, match=r"a\.csv: expected rows as long as the header.*row 21"):
+    with pytest.raises(LogReadError, match=r"a\.csv: expected rows as long as the header.*in line 23"):
         read_log(write("a.csv", f'step,reward\n{rows}21,"open,1\n22,1,1,1,1\n'))
 
 

@@ -6,10 +6,9 @@ import csv
 import io
 import math
 import re
-import warnings
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import reduce
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,8 @@ _LOOKED_AT = 12
 _CELLS_A_BYTE = 4
 """A full row has a delimiter or an end of line for each of its cells."""
 _CHEAP = 1_000_000
-_EMPTY = ["", "NA", "N/A", "n/a", "#N/A", "null", "NULL", "None", "none", "<NA>", "-"]
+"""Cells that are read at once."""
+_EMPTY = frozenset(("", "NA", "N/A", "n/a", "#N/A", "null", "NULL", "None", "none", "<NA>", "-"))
 _DECIMAL_COMMA = re.compile(r"\d,\d")
 
 
@@ -50,102 +50,69 @@ def header(source: Source) -> tuple[list[str], str] | None:
 
 
 def load_csv(source: Source, delimiter: str) -> Table:
-    """All columns of delimited text as numbers; an error says which line cannot be parsed."""
-    data = source.text.encode()
-    _check_size(data, delimiter)
-    first = data.lstrip(b"\xef\xbb\xbf \t\r\n").partition(delimiter.encode())[0] + delimiter.encode()
-    parts = re.split(rb"(?<=\n)(?=" + re.escape(first) + rb")", data)
-    if len(parts) > 1:  # a training that was started again has written its header again, maybe with other columns
-        return reduce(Table.appended, (load_csv(replace(source, data=part), delimiter) for part in parts if part))
-    columns: dict[str, Any] | None = _plain_columns(source.text, delimiter) if len(data) <= _SMALL else None
-    return parted(_parsed(source, data, delimiter) if columns is None else columns)
+    """All columns of delimited text as numbers; an error says which line cannot be parsed.
 
-
-_SMALL = 2_000_000
-"""Bytes up to which a table is read without pandas, whose import takes as long as a whole diagnosis."""
-_PLAIN_NUMBER = re.compile(r"[+-]?(?:\d+(\.\d*)?|(\.\d+))([eE][+-]?\d+)?", re.ASCII)
-_DIGITS = 15
-"""Digits of a whole number that a float holds too."""
-
-
-def _plain_columns(text: str, delimiter: str) -> dict[str, np.ndarray] | None:
-    """Columns of a table of numbers and empty cells alone, as pandas reads them; None for any other table."""
-    text = text.replace("\r\n", "\n")
-    head, *lines = (line.split(delimiter) for line in text.strip("\n").split("\n"))
-    names = [name.strip() for name in head]
-    ragged = [""] in lines or any(len(x) != len(names) for x in lines)
-    if ragged or any(x in text for x in '"\r\ufeff') or len(set(names) - {""}) < len(names):
-        return None
-    columns: dict[str, np.ndarray] = {}
-    for name, cells in zip(names, zip(*lines, strict=True), strict=False):
-        values = _plain_column(cells)
-        if values is None:
-            return None
-        columns[name] = values
-    return columns or None
-
-
-def _plain_column(cells: Sequence[str]) -> np.ndarray | None:
-    """Numbers of a column, whole ones where all are; None where a cell is neither a number nor empty."""
-    whole = True
-    values: list[float] = []
-    for cell in cells:
-        number = _PLAIN_NUMBER.fullmatch(cell)
-        if number is None and cell not in _EMPTY:
-            return None
-        whole = whole and number is not None and not any(number.groups())
-        if whole and len(cell) > _DIGITS:
-            return None
-        values.append(math.nan if number is None else float(cell))
-    return np.array(values, int if whole else float)
-
-
-def _parsed(source: Source, data: bytes, delimiter: str) -> dict[str, Any]:
-    """Columns of any table, by pandas."""
-    import pandas as pd
-
+    A header that comes again, maybe with other columns, begins the rows of a training that was started again.
+    """
+    _check_size(source.text.encode(), delimiter)
     decimal = "," if delimiter == ";" and _DECIMAL_COMMA.search(source.head) else "."
-    exact: Any = {"float_precision": "round_trip"} if pd.__version__.startswith(("2.", "3.0.")) else {}  # later: always
+    tables: list[Table] = []
+    names: list[str] = []
+    rows: list[list[str]] = []
+
+    def put() -> None:
+        columns: dict[str, Any] = {}
+        for name, cells in zip(names, zip_longest(*rows, fillvalue=""), strict=False):
+            columns.setdefault(name, _column(cells, decimal))
+        tables.append(parted(columns | {name: np.full(len(rows), np.nan) for name in names if name not in columns}))
+        rows.clear()
+
+    lines = csv.reader(io.StringIO(source.text, newline=""), delimiter=delimiter, skipinitialspace=True, strict=True)
     try:
-        with warnings.catch_warnings(action="ignore"):
-            frame = pd.read_csv(
-                io.BytesIO(data),
-                sep=delimiter,
-                decimal=decimal,
-                encoding="utf-8",
-                encoding_errors="replace",
-                skipinitialspace=True,
-                index_col=False,
-                low_memory=False,
-                keep_default_na=False,
-                na_values=_EMPTY,
-                **exact,
-            )
-    except (ValueError, OverflowError, csv.Error, RecursionError, MemoryError) as error:
+        for row in filter(None, lines):
+            if not names or row[0].strip() == names[0]:
+                if rows:
+                    put()
+                names = [name.strip() for name in row]
+                continue
+            if len(row) > len(names) and any(row[len(names) :]):
+                raise csv.Error(f"{len(row)} cells below {len(names)} names")
+            rows.append(row)
+            if len(rows) * len(names) >= _CHEAP:
+                put()
+    except csv.Error as error:
         raise LogReadError(
             f"expected rows as long as the header, found a table that cannot be parsed "
-            f"({clean(error, 160)}); repair that line"
+            f"({clean(error, 160)} in line {lines.line_num}); repair that line"
         ) from None
-    columns: dict[str, Any] = {}
-    for name, series in frame.items():
-        values = series.to_numpy()
-        columns.setdefault(str(name).strip(), values if values.dtype.kind in "fiub" else _cells(series, decimal))
-    return columns
+    if rows or not tables:
+        put()
+    return reduce(Table.appended, tables)
 
 
-def _cells(series: Any, decimal: str) -> list[Any]:
-    """Cells of a column that is not all numbers; None where empty.
+_WORDS = {**dict.fromkeys(_EMPTY, "inf"), "True": "1", "False": "0"}
+
+
+def _column(cells: Sequence[str], decimal: str) -> np.ndarray | list[str | None]:
+    """Numbers of a column, NaN where empty and an infinity for what is none; its cells where one is a text.
 
     The word "nan" is a value that the trainer wrote, unless it only fills the rows of another kind: then most
     cells have it, none is empty, and numbers stand after it.
     """
-    cells = [x if isinstance(x, str) else None for x in series.astype(object).map(lambda x: str(x) if x == x else None)]
     if decimal == ",":
-        cells = [x and x.replace(",", ".") for x in cells]
-    words = [x is not None and x.strip().lower().lstrip("+-") == "nan" for x in cells]
-    if 2 * sum(words) <= len(cells) or None in cells or all(words[np.flatnonzero(words)[sum(words) // 2] :]):
-        return cells
-    return [None if word else x for x, word in zip(cells, words, strict=True)]
+        cells = [cell.replace(",", ".") for cell in cells]
+    try:
+        values = np.array([_WORDS.get(cell, cell) for cell in cells], np.float64)
+    except ValueError:
+        return [None if cell in _EMPTY else cell for cell in cells]
+    words = np.isnan(values)
+    lacks = np.flatnonzero(np.isinf(values)).tolist()
+    values[words] = np.inf
+    values[[i for i in lacks if cells[i] in _EMPTY]] = np.nan
+    half = np.flatnonzero(words)[words.sum() // 2 :]
+    if 2 * words.sum() > len(values) and not np.isnan(values).any() and not words[half[0] :].all():
+        values[words] = np.nan
+    return values
 
 
 def _check_size(data: bytes, delimiter: str) -> None:
