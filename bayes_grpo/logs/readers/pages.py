@@ -21,7 +21,7 @@ import numpy as np
 
 from bayes_grpo.common.errors import MENDING, Argument, LogReadError
 from bayes_grpo.common.text import counted, listed
-from bayes_grpo.logs.formats import Evidence, Parsed, Reader, RunName, Source, chosen_run, main_run, pick_reader
+from bayes_grpo.logs.formats import HEAD, Evidence, Parsed, Reader, RunName, Source, chosen_run, main_run, pick_reader
 from bayes_grpo.logs.keyindex import normal, parted
 from bayes_grpo.logs.readers.console import names_reward
 from bayes_grpo.logs.readers.json_text import load_json
@@ -412,7 +412,7 @@ READERS = (
         _sniff_marked_table,
         _read_marked_table,
         takes_run=True,
-        other_tables=lambda source: _other_tables(source.text),
+        other_tables=lambda source: _other_tables(source.text[:-HEAD][:HEAD] + source.text[-HEAD:]),
     ),
     Reader("notebook", _sniff_notebook, _read_notebook, takes_run=True),
 )
