@@ -16,6 +16,7 @@ import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib.metadata import version
+from shlex import quote
 from typing import Annotated, NoReturn
 
 import typer
@@ -105,7 +106,7 @@ def _flag(parameter: str) -> str:
 def _as_flag(argument: Argument) -> str:
     """An argument as a flag: ``--column reward=KEY``."""
     value = f"{argument.entry}={argument.value}" if argument.entry else argument.value
-    return f"{_flag(argument.parameter)} {value}".rstrip()
+    return f"{_flag(argument.parameter)} {quote(value) if value else ''}".rstrip()
 
 
 def _fail(message: str, code: int) -> NoReturn:

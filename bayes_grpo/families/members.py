@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayes_grpo.common.errors import FitError, LogReadError, SettingError
+from bayes_grpo.common.errors import MENDING, Argument, FitError, LogReadError, SettingError
 from bayes_grpo.common.intervals import percent
 from bayes_grpo.common.results import Result
 from bayes_grpo.common.text import plain
@@ -318,7 +318,8 @@ def check_alike(runs: Sequence[tuple[Run, Series]]) -> None:
         if why := why_not(one, table, other, rows):
             raise FitError(
                 f"{plain(other.name, 60)} cannot be compared with {plain(one.name, 60)}: {why}; leave one out, or "
-                "choose what both have: --signal, --column reward=KEY or heldout=KEY, one unit"
+                f"choose what both have: a signal, a unit, or one reward with {MENDING}",
+                mended_by=Argument("columns", "KEY", "reward"),
             )
 
 

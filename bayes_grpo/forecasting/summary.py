@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from bayes_grpo.common.errors import SettingError
+from bayes_grpo.common.errors import MENDING, Argument, SettingError
 from bayes_grpo.common.intervals import LEVEL, Interval, interval, percent
 from bayes_grpo.common.results import About, frame_of, reward_words
 from bayes_grpo.forecasting.events import COLLAPSE, TAKEOFF
@@ -84,7 +84,9 @@ def reach_of(forecast: Forecast, reward: float, level: float = LEVEL) -> Reach:
     if not math.isfinite(reward) or not f.low <= reward <= f.high:
         span = f"between {f.low:g} and {f.high:g}" if math.isfinite(f.low) or math.isfinite(f.high) else "a number"
         raise SettingError(
-            f"expected a reward {span}, found {reward:g}; correct it, or --set its range", parameter="reach"
+            f"expected a reward {span}, found {reward:g}; correct it, or state its range with {MENDING}",
+            parameter="reach",
+            mended_by=Argument("settings", "VALUE", "reward_high"),
         )
     path = np.concatenate([f.latent_now[:, None], f.latent], axis=1)
     step = np.concatenate([[f.now], f.step])

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayes_grpo.common.errors import SettingError
+from bayes_grpo.common.errors import MENDING, Argument, SettingError
 from bayes_grpo.common.intervals import interval
 from bayes_grpo.common.runtime import Progress, or_silent
 from bayes_grpo.diagnosis.mode import failure_of, probabilities_of
@@ -181,7 +181,8 @@ def _present(
     if fitted:
         if not math.isfinite(table.reference_rate):
             raise SettingError(
-                f"plan: expected the learning rate of {run.name}, found none in its log; give --set learning_rate=…"
+                f"plan: expected the learning rate of {run.name}, found none in its log; give {MENDING}",
+                mended_by=Argument("settings", "RATE", "learning_rate"),
             )
         from bayes_grpo.fitting.fit import fit as fit_run  # takes seconds to import, which a refusal need not wait for
 
@@ -219,8 +220,8 @@ def _stiffness(
     unknown = math.isnan(now.table.reference_rate)
     if unknown and not math.isnan(settings.learning_rate):
         raise SettingError(
-            "plan: expected the learning rate of the fitted run, found none in its log; fit it with "
-            "--set learning_rate=…"
+            f"plan: expected the learning rate of the fitted run, found none in its log; fit it with {MENDING}",
+            mended_by=Argument("settings", "RATE", "learning_rate"),
         )
     found = stiffness_of_fit(now.fit, 1.0 if unknown else None)
     return StiffnessUsed(interval(found.draws), found.source, found.regime, found.quantity), found.draws

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from bayes_grpo.common.errors import SettingError
+from bayes_grpo.common.errors import MENDING, Argument, SettingError
 from bayes_grpo.dynamics.reduction import effective_learning_rate
 from bayes_grpo.fitting.result import Fit
 
@@ -49,8 +49,8 @@ def stiffness_of_fit(fit: Fit, learning_rate: float | None = None) -> FittedStif
     rate = rows.reference_rate if learning_rate is None else learning_rate
     if not (math.isfinite(rate) and rate > 0):
         raise SettingError(
-            "stiffness from a fit: expected the learning rate of its run, found none in the log; give "
-            "--set learning_rate=…"
+            f"stiffness from a fit: expected the learning rate of its run, found none in the log; give {MENDING}",
+            mended_by=Argument("settings", "RATE", "learning_rate"),
         )
     posterior = fit.data["posterior"].dataset
     momentum = rows.optimizer.momentum

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammaln
 
-from bayes_grpo.common.errors import FitError, SettingError
+from bayes_grpo.common.errors import MENDING, Argument, FitError, SettingError
 from bayes_grpo.common.text import clean, listed
 from bayes_grpo.logs.reward_key import is_task
 from bayes_grpo.rollouts.records import Rollouts
@@ -48,7 +48,8 @@ def right_of(rollouts: Rollouts, name: str | None = None) -> Right:
     if found is None:
         raise FitError(
             f"pass@k: expected a reward of two values or a part of 0 and 1 for right answers, found neither in "
-            f"{rollouts.name}; name one with --right, such as --right 'reward>=1'"
+            f"{rollouts.name}; name one as in {MENDING}",
+            mended_by=Argument("right", "reward>=1"),
         )
     return Right(np.asarray(rollouts.parts[found], float), found)
 
@@ -121,7 +122,8 @@ def pass_counts(rollouts: Rollouts, right: Right) -> PassCounts:
         found = "groups of one" if size == 1 else "no groups"
         raise FitError(
             f"pass@k: expected groups of at least 2 completions of a prompt, found {found} in {rollouts.name}; sample "
-            "several completions a prompt, or name its column with --column prompt=NAME"
+            f"several completions a prompt, or name its column with {MENDING}",
+            mended_by=Argument("columns", "NAME", "prompt"),
         )
     kept = (rollouts.group >= 0) & np.isfinite(right.right)
     group = rollouts.group[kept]

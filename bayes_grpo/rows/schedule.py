@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayes_grpo.common.errors import SettingError
+from bayes_grpo.common.errors import MENDING, Argument, SettingError
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.settings import Provenance, Setting
 from bayes_grpo.rows.series import Series
@@ -109,7 +109,8 @@ def schedule_of(
         return stays
     if schedule is not None:
         if total is None:
-            raise SettingError(f"schedule {schedule}: say when it reaches 0: total_steps=N, --total-steps N")
+            text = f"schedule {schedule}: say when it reaches 0 with {MENDING}"
+            raise SettingError(text, mended_by=Argument("total_steps", "N"))
         return replace(stays, shape=schedule, total_steps=float(total))
     if logged in ("linear", "cosine") and total is not None:
         note = "" if given else f"learning rate: {logged} decay to 0 at step {total:g}, the trainer's default"

@@ -55,7 +55,7 @@ def test_a_forecast_of_a_run_that_failed_holds_if_nothing_is_changed(log, tmp_pa
     [
         (["--horizon", "20"], "the horizon lies in the past"),
         (["--horizon", "80", "--schedule", "linear", "--total-steps", "30"], "already reaches step 40"),
-        (["--horizon", "80", "--schedule", "linear"], "--total-steps N"),
+        (["--horizon", "80", "--schedule", "linear"], 'say when it reaches 0 with total_steps="N"'),
         (["--horizon", "80", "--regimes", "spline"], "expected one of"),
     ],
 )

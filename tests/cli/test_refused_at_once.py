@@ -108,7 +108,7 @@ TWO_RUNS = '{"first": [{"reward": 0.1}], "second": [{"reward": 0.2}]}'
         ("step,loss\n1,0.5\n2,0.4\n", 'with columns={"reward": "KEY"}', "with --column reward=KEY"),
         ("step,reward\na,0.5\nb,0.4\n", 'with columns={"step": "KEY"}: ', "with --column step=KEY: "),
         (TWO_RUNS, 'choose with run="NAME"', "choose with --run NAME"),
-        ("once upon a time\n", "a format with format (", "a format with --format ("),
+        ("once upon a time\n", 'pass format="NAME" with one', "pass --format NAME with one"),
     ],
 )
 def test_what_mends_an_error_is_an_argument_in_a_call_and_a_flag_on_the_command_line(

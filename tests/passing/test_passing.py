@@ -70,7 +70,7 @@ def test_right_answers_are_those_of_the_reward_or_of_a_part():
 def test_what_has_no_pass_at_k_is_refused_in_words():
     with pytest.raises(FitError, match="found groups of one"):
         passing(made((-1.0, 0.0), (1.0, 1.0), group=1))
-    with pytest.raises(FitError, match="name one with --right"):
+    with pytest.raises(FitError, match=r'name one as in right="reward>=1"$'):
         passing(made((-1.0, 0.0), (1.0, 1.0), parts=("style",)))
     with pytest.raises(FitError, match="at 6 steps or more"):
         passing(made((-1.0, 0.0), (1.0, 1.0)).until(4))
