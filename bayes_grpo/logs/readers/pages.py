@@ -1,12 +1,10 @@
-"""Tables of metrics inside HTML, Markdown and Jupyter notebooks, and what a notebook's cells print.
+"""Tables of metrics inside HTML, Markdown and prose.
 
 The text is untrusted. Tables, rows and cells are found by plain search, so that no text costs more than its length.
-Settings of a notebook are the literals that a call of a ``…Config`` in its cells names; no code is run.
 """
 
 from __future__ import annotations
 
-import ast
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,17 +12,15 @@ from dataclasses import replace
 from functools import lru_cache
 from html import unescape
 from itertools import islice, pairwise
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bayes_grpo.common.errors import MENDING, Argument, LogReadError
 from bayes_grpo.common.text import counted, listed
-from bayes_grpo.logs.formats import HEAD, Evidence, Parsed, Reader, RunName, Source, chosen_run, main_run, pick_reader
+from bayes_grpo.logs.formats import HEAD, Evidence, Parsed, Reader, RunName, Source, chosen_run, main_run
 from bayes_grpo.logs.keyindex import normal, parted
 from bayes_grpo.logs.readers.console import names_reward
-from bayes_grpo.logs.readers.json_text import load_json
 from bayes_grpo.logs.table import RUN_KEYS, Table, to_float
 from bayes_grpo.logs.trainers import GENERIC
 
@@ -49,7 +45,9 @@ _UNITS = {"": 1.0, "k": 1e3, "m": 1e6}
 _MAX_ROW, _MAX_CELL, _MAX_ROWS, _MAX_COLUMNS = 20_000, 200, 200_000, 1_000
 _BEFORE = 2_000
 """Characters above a table in which the planned steps stand."""
-_LEAST, _MAX_TABLES = 2, 200
+LEAST = 2
+"""Rows of a table, or of what a cell prints, that are a training where others may be one."""
+_MAX_TABLES = 200
 _SHOWN = 3
 """Tables that a refusal describes."""
 _BAR = re.compile("[|\u2502\u2503\u2506\u250a]")
@@ -72,7 +70,7 @@ def tables_in(text: str) -> list[Parsed]:
     """
     for grids in (_html_grids, _text_grids):
         if found := [table for grid in grids(text) if (table := _metrics(grid)) is not None]:
-            return [x for x in found if x.table.n >= _LEAST] or found
+            return [x for x in found if x.table.n >= LEAST] or found
     return []
 
 
@@ -138,7 +136,7 @@ def _is_heading(cells: Sequence[str]) -> bool:
     return names_reward(cells) and any(normal(cell) in _STEPS for cell in cells)
 
 
-def _runs_in(tables: Mapping[str, Parsed]) -> dict[str, Parsed]:
+def runs_in(tables: Mapping[str, Parsed]) -> dict[str, Parsed]:
     """Runs out of tables: one that repeats another is left out, one that goes on where another ends is its rest."""
     if len(tables) > _MAX_TABLES:
         return dict(tables)  # each is compared with all others
@@ -214,7 +212,7 @@ def _step_in(cell: str) -> float:
 def _counts(cells: Sequence[str]) -> bool:
     """Whether cells below no name of a step are steps in words that rise, but for a few other rows."""
     steps = [_step_in(x[0]) for x in map(_STEP_CELL.fullmatch, cells) if x and x["word"]]
-    return _LEAST <= len(steps) >= len(cells) / 2 and all(b > a for a, b in pairwise(steps))
+    return LEAST <= len(steps) >= len(cells) / 2 and all(b > a for a, b in pairwise(steps))
 
 
 def _with_evaluations(columns: Mapping[str, list[str]]) -> dict[str, list[str]]:
@@ -250,16 +248,16 @@ def _sniff_marked_table(source: Source) -> Evidence | None:
 
 def _read_marked_table(source: Source, wanted: str | None) -> Parsed:
     """The rows of the only table of metrics, or of the one that was chosen."""
-    found = _runs_in(_named(_tables_in(source.text), "table", {}))
+    found = runs_in(named(_tables_in(source.text), "table", {}))
     if not found:
         raise LogReadError(
             f"expected a table with a column step and one of rewards in the page, found none; choose another {MENDING}",
             mended_by=Argument("format"),
         )
-    return _chosen(found, wanted)
+    return chosen(found, wanted)
 
 
-def _chosen(found: Mapping[str, Parsed], wanted: str | None) -> Parsed:
+def chosen(found: Mapping[str, Parsed], wanted: str | None) -> Parsed:
     """The training that was chosen, else the only one, else the clearly main one with a note on the others."""
     name = main_run({name: x.table.n for name, x in found.items()}) if len(found) > 1 and wanted is None else None
     if name is None:
@@ -268,7 +266,7 @@ def _chosen(found: Mapping[str, Parsed], wanted: str | None) -> Parsed:
     return found[name].noted(f"{name} has ten times the rows of any other; left out: {listed(others, 6)}")
 
 
-def _other_tables(text: str) -> list[str]:
+def other_tables(text: str) -> list[str]:
     """Columns and rows of the tables of numbers in a page or a text that have no rewards or no steps, in words."""
     found = []
     for grid in (*_html_grids(text), *_text_grids(text)):
@@ -289,121 +287,17 @@ def _contents(table: Table) -> str:
     return f"steps {step.min():g} to {step.max():g}, reward {reward[0]:.4g} to {reward[-1]:.4g}"
 
 
-_MARK = ('"nbformat"', '"cells"', '"cell_type"')
-_MAX_CELLS, _MAX_CODE = 10_000, 200_000
-_PRINTED = ("console_dict", "console_pairs", "step_blocks", "verl_console", "progress_bar", "jsonl")
-_CONFIGS = ("GRPOConfig", "TrainingArguments", "TrainingConfig")
-
-
-class _Cell(NamedTuple):
-    name: str
-    html: str
-    plain: str
-    printed: str
-    config: dict[str, Any]
-
-
-def _sniff_notebook(source: Source) -> Evidence | None:
-    """Recognizes an object with cells, by the ending of its name or by its fields."""
-    if source.head.lstrip()[:1] != "{":
-        return None
-    if source.path.suffix.lower() == ".ipynb" or sum(mark in source.head for mark in _MARK) >= 2:
-        return Evidence(3)
-    return None
-
-
-def _read_notebook(source: Source, wanted: str | None) -> Parsed:
-    """The rows of the only training among the outputs, or of the one that was chosen."""
-    cells = list(_notebook_cells(load_json(source)))
-    found: dict[str, Parsed] = {}
-    for cell in cells:
-        found |= _named(tables_in(cell.html) or tables_in(cell.plain), cell.name, cell.config)
-    found = _runs_in(found)
-    if not found:
-        found = {cell.name: x for cell in cells if (x := _of_text(cell, source.path)) is not None}
-    if not found:
-        without = [x for cell in cells for x in _other_tables(cell.html or cell.plain)]
-        saw = f", but {listed(without, 3)}" if without else ""
-        raise LogReadError(
-            f"expected a progress table or printed metrics in the outputs of the notebook, found none in "
-            f"{len(cells)} cells with an output{saw}; run it and save it with its outputs, or pass trainer_state.json"
-        )
-    return _chosen(found, wanted)
-
-
-def _notebook_cells(document: Any) -> Iterator[_Cell]:
-    """Cells with an output, with what was configured up to them."""
-    cells = document.get("cells") if isinstance(document, dict) else None
-    if not isinstance(cells, list):
-        raise LogReadError("expected a notebook with a list of cells, found none; save it in format 4")
-    config: dict[str, Any] = {}
-    for number, cell in enumerate(cells[:_MAX_CELLS], 1):
-        if not isinstance(cell, dict) or cell.get("cell_type") != "code":
-            continue
-        config |= _literals(_text(cell.get("source")))
-        outputs = [x for x in cell.get("outputs") or () if isinstance(x, dict)]
-        data = [x["data"] for x in outputs if isinstance(x.get("data"), dict)]
-        html, plain = ("\n".join(_text(x.get(kind)) for x in data) for kind in ("text/html", "text/plain"))
-        printed = "".join(_text(x.get("text")) for x in outputs if x.get("output_type") == "stream")
-        if outputs:
-            yield _Cell(f"cell {number}", html, plain, printed, dict(config))
-
-
-def _text(value: Any) -> str:
-    """Text, which a notebook keeps whole or as a list of lines."""
-    if isinstance(value, list):
-        return "".join(x for x in value if isinstance(x, str))
-    return value if isinstance(value, str) else ""
-
-
-def _of_text(cell: _Cell, notebook: Path) -> Parsed | None:
-    """A cell's output by a reader of console text; None where it holds no training."""
-    text = cell.printed if names_reward((cell.printed,)) else cell.plain
-    if not names_reward((text,)):
-        return None
-    part = Source(notebook.with_suffix(".log"), text.encode())
-    try:
-        reader = pick_reader(part)
-        if reader.name not in _PRINTED:
-            return None
-        parsed = reader.read(part, None)
-    except LogReadError:
-        return None
-    if parsed.table.n < _LEAST or not names_reward(parsed.table.keys):
-        return None
-    return _configured(parsed, cell.config, f"read from the output of {cell.name} as {reader.name}")
-
-
-def _named(tables: Sequence[Parsed], place: str, config: dict[str, Any]) -> dict[str, Parsed]:
+def named(tables: Sequence[Parsed], place: str, config: dict[str, Any]) -> dict[str, Parsed]:
     """Tables by the name of their place."""
     named = {f"{place} {i}" if len(tables) > 1 else place: x for i, x in enumerate(tables, 1)}
     notes = {name: f"read from {name}, a table of {counted(x.table.n, 'row')}" for name, x in named.items()}
-    return {name: _configured(x, config, notes[name]) for name, x in named.items()}
+    return {name: configured(x, config, notes[name]) for name, x in named.items()}
 
 
-def _configured(parsed: Parsed, config: dict[str, Any], note: str) -> Parsed:
+def configured(parsed: Parsed, config: dict[str, Any], note: str) -> Parsed:
     """Rows with the settings of the code up to their cell."""
     more = (f"settings in the notebook's code: {listed(config, 8)}",) if config else ()
     return replace(parsed, config={**config, **parsed.config}, notes=(note, *parsed.notes, *more))
-
-
-def _literals(code: str) -> dict[str, Any]:
-    """Literals among the arguments of a configuration's call; nothing where the code cannot be parsed."""
-    if len(code) > _MAX_CODE or not any(name in code for name in _CONFIGS):
-        return {}
-    lines = ("pass" if line.lstrip()[:1] in ("!", "%") else line for line in code.split("\n"))
-    try:
-        tree = ast.parse("\n".join(lines))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return {}
-    found: dict[str, Any] = {}
-    for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
-        name = getattr(call.func, "attr", "") or getattr(call.func, "id", "")
-        for argument in call.keywords if name.endswith(_CONFIGS) else ():
-            value = argument.value.value if isinstance(argument.value, ast.Constant) else None
-            if argument.arg and (isinstance(value, str) or to_float(value) == to_float(value)):
-                found[argument.arg] = value
-    return found
 
 
 READERS = (
@@ -412,7 +306,6 @@ READERS = (
         _sniff_marked_table,
         _read_marked_table,
         takes_run=True,
-        other_tables=lambda source: _other_tables(source.text[:-HEAD][:HEAD] + source.text[-HEAD:]),
+        other_tables=lambda source: other_tables(source.text[:-HEAD][:HEAD] + source.text[-HEAD:]),
     ),
-    Reader("notebook", _sniff_notebook, _read_notebook, takes_run=True),
 )
