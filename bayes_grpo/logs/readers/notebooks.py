@@ -15,7 +15,7 @@ from bayes_grpo.common.text import listed
 from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source, pick_reader
 from bayes_grpo.logs.readers.console import names_reward
 from bayes_grpo.logs.readers.json_text import load_json
-from bayes_grpo.logs.readers.pages import LEAST, chosen, configured, named, other_tables, runs_in, tables_in
+from bayes_grpo.logs.readers.pages import LEAST_ROWS, chosen_table, named, other_tables, runs_in, tables_in, with_code
 from bayes_grpo.logs.table import to_float
 
 _MARK = ('"nbformat"', '"cells"', '"cell_type"')
@@ -57,7 +57,7 @@ def _read_notebook(source: Source, wanted: str | None) -> Parsed:
             f"expected a progress table or printed metrics in the outputs of the notebook, found none in "
             f"{len(cells)} cells with an output{saw}; run it and save it with its outputs, or pass trainer_state.json"
         )
-    return chosen(found, wanted)
+    return chosen_table(found, wanted)
 
 
 def _notebook_cells(document: Any) -> Iterator[_Cell]:
@@ -98,9 +98,9 @@ def _of_text(cell: _Cell, notebook: Path) -> Parsed | None:
         parsed = reader.read(part, None)
     except LogReadError:
         return None
-    if parsed.table.n < LEAST or not names_reward(parsed.table.keys):
+    if parsed.table.n < LEAST_ROWS or not names_reward(parsed.table.keys):
         return None
-    return configured(parsed, cell.config, f"read from the output of {cell.name} as {reader.name}")
+    return with_code(parsed, cell.config, f"read from the output of {cell.name} as {reader.name}")
 
 
 def _literals(code: str) -> dict[str, Any]:

@@ -45,7 +45,7 @@ _UNITS = {"": 1.0, "k": 1e3, "m": 1e6}
 _MAX_ROW, _MAX_CELL, _MAX_ROWS, _MAX_COLUMNS = 20_000, 200, 200_000, 1_000
 _BEFORE = 2_000
 """Characters above a table in which the planned steps stand."""
-LEAST = 2
+LEAST_ROWS = 2
 """Rows of a table, or of what a cell prints, that are a training where others may be one."""
 _MAX_TABLES = 200
 _SHOWN = 3
@@ -70,7 +70,7 @@ def tables_in(text: str) -> list[Parsed]:
     """
     for grids in (_html_grids, _text_grids):
         if found := [table for grid in grids(text) if (table := _metrics(grid)) is not None]:
-            return [x for x in found if x.table.n >= LEAST] or found
+            return [x for x in found if x.table.n >= LEAST_ROWS] or found
     return []
 
 
@@ -212,7 +212,7 @@ def _step_in(cell: str) -> float:
 def _counts(cells: Sequence[str]) -> bool:
     """Whether cells below no name of a step are steps in words that rise, but for a few other rows."""
     steps = [_step_in(x[0]) for x in map(_STEP_CELL.fullmatch, cells) if x and x["word"]]
-    return LEAST <= len(steps) >= len(cells) / 2 and all(b > a for a, b in pairwise(steps))
+    return LEAST_ROWS <= len(steps) >= len(cells) / 2 and all(b > a for a, b in pairwise(steps))
 
 
 def _with_evaluations(columns: Mapping[str, list[str]]) -> dict[str, list[str]]:
@@ -254,10 +254,10 @@ def _read_marked_table(source: Source, wanted: str | None) -> Parsed:
             f"expected a table with a column step and one of rewards in the page, found none; choose another {MENDING}",
             mended_by=Argument("format"),
         )
-    return chosen(found, wanted)
+    return chosen_table(found, wanted)
 
 
-def chosen(found: Mapping[str, Parsed], wanted: str | None) -> Parsed:
+def chosen_table(found: Mapping[str, Parsed], wanted: str | None) -> Parsed:
     """The training that was chosen, else the only one, else the clearly main one with a note on the others."""
     name = main_run({name: x.table.n for name, x in found.items()}) if len(found) > 1 and wanted is None else None
     if name is None:
@@ -291,10 +291,10 @@ def named(tables: Sequence[Parsed], place: str, config: dict[str, Any]) -> dict[
     """Tables by the name of their place."""
     named = {f"{place} {i}" if len(tables) > 1 else place: x for i, x in enumerate(tables, 1)}
     notes = {name: f"read from {name}, a table of {counted(x.table.n, 'row')}" for name, x in named.items()}
-    return {name: configured(x, config, notes[name]) for name, x in named.items()}
+    return {name: with_code(x, config, notes[name]) for name, x in named.items()}
 
 
-def configured(parsed: Parsed, config: dict[str, Any], note: str) -> Parsed:
+def with_code(parsed: Parsed, config: dict[str, Any], note: str) -> Parsed:
     """Rows with the settings of the code up to their cell."""
     more = (f"settings in the notebook's code: {listed(config, 8)}",) if config else ()
     return replace(parsed, config={**config, **parsed.config}, notes=(note, *parsed.notes, *more))
