@@ -141,7 +141,10 @@ Signal = Annotated[
 Jobs = Annotated[int, option(COMPUTING, help="Worker processes; the numbers are the same for every number of them.")]
 HorizonStep = Annotated[
     float | None,
-    typer.Option(help="Last step of the forecast; default: planned length, else 1.5 times the last step."),
+    typer.Option(
+        help="Last step of the forecast; default: planned length, else 1.5 times the last step, and not beyond the "
+        "end of the learning rate."
+    ),
 ]
 Regimes = Annotated[str | None, typer.Option(help="Regimes to take, separated by commas.", metavar=NAMES, **REGIME)]
 RewardPart = Annotated[

@@ -24,7 +24,10 @@ def _go_on(a: Action) -> str:
     n = a.numbers
     if a.reason == "costs":
         return f"go on to step {a.step:g}: {percent(n['pays'])} chance that going on pays"
-    return f"go on: {_gain(a)}" if a.reason == "forecast" else "go on"
+    if a.reason != "forecast":
+        return "go on"
+    unlikely = n["p_gain"] < 0.5
+    return f"go on only if its steps are cheap: {_gain(a)}" if unlikely else f"go on: {_gain(a)}"
 
 
 def _gain(a: Action) -> str:

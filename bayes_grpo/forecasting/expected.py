@@ -23,8 +23,9 @@ class Horizon(NamedTuple):
 
     Attributes:
         until: Optimizer step.
-        origin: Where it comes from, in words: "given", "planned length", "1.5 times the last step", "1.5 times as
-            far as the rows reach"; to the last two is added where a planned length is reached.
+        origin: Where it comes from, in words: "given", "planned length", "end of the learning rate", "1.5 times the
+            last step", "1.5 times as far as the rows reach"; to the last two is added where a planned length is
+            reached.
     """
 
     until: float
@@ -76,7 +77,9 @@ _REACHED = ", the planned length being reached"
 _LATE = 0.1
 """Share of the last step from which on a log has begun late: the steps before its rows say nothing."""
 _AS_FAR = f"{AHEAD:g} times as far as the rows reach"
+_RATE_ENDS = "end of the learning rate"
 _WORDS = {
+    _RATE_ENDS: "where the learning rate reaches 0 (total_steps is not logged)",
     _AS_FAR: f"{_AS_FAR} (they begin at a late step)",
     _PLANNED: f"the {_PLANNED}",
     _FURTHER: f"{_FURTHER} (total_steps is not logged)",
@@ -84,7 +87,11 @@ _WORDS = {
 
 
 def horizon_of(
-    settings: Mapping[str, Setting], last: float, horizon: float | None = None, first: float = 0.0
+    settings: Mapping[str, Setting],
+    last: float,
+    horizon: float | None = None,
+    first: float = 0.0,
+    rate_ends: float = math.inf,
 ) -> Horizon:
     """The step up to which a run is forecast.
 
@@ -93,10 +100,11 @@ def horizon_of(
         last: Its last logged step.
         horizon: What the user says.
         first: Its first logged step.
+        rate_ends: Step at which its learning rate reaches 0; infinite where it does not.
 
     Returns:
         The user's step; else the planned length where it lies ahead; else half as far again as the log, or as its rows
-        where these begin late, in whole steps where the log has these.
+        where these begin late, but not beyond the end of the learning rate; in whole steps where the log has these.
     """
     if horizon is not None:
         return Horizon(float(horizon), GIVEN)
@@ -104,8 +112,11 @@ def horizon_of(
     if planned is not None and float(planned) > last:
         return Horizon(float(planned), _PLANNED)
     late = last > first > _LATE * last
+    whole = last == round(last)
     further = last + (AHEAD - 1.0) * (last - first) if late else AHEAD * last
-    step = float(math.ceil(further)) if last == round(last) else further
+    if last < rate_ends < further and planned is None:
+        return Horizon(float(math.ceil(rate_ends)) if whole else rate_ends, _RATE_ENDS)
+    step = float(math.ceil(further)) if whole else further
     return Horizon(step, (_AS_FAR if late else _FURTHER) + ("" if planned is None else _REACHED))
 
 

@@ -186,7 +186,7 @@ def forecast(
     Args:
         source: A run or what `read_log` makes one of.
         horizon: Horizon, an optimizer step after the last logged one; None for the planned length where it lies ahead,
-            else half as far again as the log.
+            else half as far again as the log, but not beyond the end of its learning rate.
         schedule: Learning rate from now on: "constant", "linear" or "cosine"; by default taken from the log and its
             settings, or continued as ``assumed`` describes.
         total_steps: Step at which a decaying learning rate reaches 0.
@@ -225,7 +225,8 @@ def forecast(
     planned = inputs.settings
     if total_steps:
         planned = {**planned, "total_steps": Setting(total_steps, Provenance.USER)}
-    end = horizon_of(planned, float(inputs.table.step[-1]), horizon, float(inputs.table.step[0]))
+    step = inputs.table.step
+    end = horizon_of(planned, float(step[-1]), horizon, float(step[0]), inputs.ahead.ends)
     requested = future_grid(inputs.table, end.until, inputs.ahead)
     joint = None
     if reference_runs is not None:

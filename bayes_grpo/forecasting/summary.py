@@ -174,6 +174,7 @@ class ForecastSummary(Expected):
         threshold_from: Where the gain that counts comes from; "" where it was given.
         reference_runs: Effect of the reference runs; None without any.
         far: The horizon, where it is too far ahead for these rows; None elsewhere.
+        not_converged: Regimes left out because their posterior was not reached.
     """
 
     outlook: RewardOutlook
@@ -192,6 +193,7 @@ class ForecastSummary(Expected):
     threshold_from: str
     reference_runs: ReferencesUsed | None = None
     far: FarHorizon | None = None
+    not_converged: tuple[str, ...] = ()
 
     not_in_json = ("outlook",)
 
@@ -228,19 +230,20 @@ def summarize_forecast(
     source = "a tenth of the spread of the logged rows"
     if math.isfinite(f.high - f.low):
         source = "1% of the reward's range"
-    gain = f.latent[:, -1] - f.latent_now
+    now = _now(f, level)
+    gain = _within(f, now, f.latent[:, -1] - f.latent_now)
     change = f.trend - f.latent_now[:, None]
     peaked = (change[:, -1] < -size) & (change.max(axis=1) <= size)
     summary = ForecastSummary(
         sentence="",
-        outlook=_outlook(f, size),
-        now=_now(f, level),
+        outlook=_outlook(f, gain, size),
+        now=now,
         at_horizon=interval(f.latent[:, -1], level),
         row_at_horizon=interval(f.rows[:, -1], level),
         at_infinity=interval(f.at_infinity, level),
         final=interval(f.final, level),
         remaining_gain=interval(gain, level),
-        final_gain=interval(f.final - f.latent_now, level),
+        final_gain=interval(_within(f, now, f.final - f.latent_now), level),
         reach=tuple(reach_of(f, value, level) for value in reach),
         highest=math.inf if math.isfinite(f.high) else float(np.max(f.logged)),
         threshold=size,
@@ -261,6 +264,7 @@ def summarize_forecast(
         schedule_ends=f.schedule.total_steps,
         reference_runs=f.reference_runs,
         far=f.far,
+        not_converged=f.not_converged,
     )
     return replace(summary, sentence=_sentence(summary))
 
@@ -272,10 +276,14 @@ def _now(f: Forecast, level: float) -> Interval:
     return interval(f.latent_now if found is None else found, level)
 
 
-def _outlook(f: Forecast, threshold: float) -> RewardOutlook:
+def _within(f: Forecast, now: Interval, gain: np.ndarray) -> np.ndarray:
+    """Changes of the reward, no larger than its range leaves room for where it stands now; shape of ``gain``."""
+    return np.clip(gain, min(f.low - now.median, 0.0), max(f.high - now.median, 0.0))
+
+
+def _outlook(f: Forecast, change: np.ndarray, threshold: float) -> RewardOutlook:
     what = f"the {reward_words(f.signal)}"
     until = f"until step {f.until:g}"
-    change = f.latent[:, -1] - f.latent_now
     p_up = float(np.mean(change > threshold))
     p_down = float(np.mean(change < -threshold))
     p_still = 1.0 - p_up - p_down
@@ -296,7 +304,8 @@ def _outlook(f: Forecast, threshold: float) -> RewardOutlook:
         return RewardOutlook(way, f"{what} is expected to {verb} {until}")
     if p_way >= max(0.5, LIKELIER * min(p_up, p_down)):
         return RewardOutlook(way, f"{what} is likely to {verb} {until}", p_way)
-    return RewardOutlook("unclear", f"this log cannot tell whether {what} rises or falls {until}")
+    ways = f"rises ({percent(p_up)}), falls ({percent(p_down)}) or stays within {threshold:.2g} ({percent(p_still)})"
+    return RewardOutlook("unclear", f"it is unclear whether {what} {ways} {until}")
 
 
 def _sentence(s: ForecastSummary) -> str:

@@ -72,9 +72,23 @@ def forecast_summary_document(s: ForecastSummary) -> Document:
             section("Notes", *s.notes),
         ),
         assumed="; ".join(x.rstrip(".") for x in (horizon, _references(s), *s.assumed) if x),
-        unchecked="" if s.far is None else f"Caution: {s.far.sentence}.",
+        unchecked=_cautions(s),
         docs="how/forecast",
     )
+
+
+def _cautions(s: ForecastSummary) -> str:
+    """What limits the forecast: a horizon too far ahead, and regimes that it does without."""
+    far = "" if s.far is None else s.far.sentence
+    left_out = ""
+    if s.not_converged:
+        left_out = f"{' and '.join(s.not_converged)} did not converge and {_is(s.not_converged)} left out"
+    text = "; ".join(x for x in (left_out, far) if x)
+    return f"Caution: {text}." if text else ""
+
+
+def _is(names: tuple[str, ...]) -> str:
+    return "is" if len(names) == 1 else "are"
 
 
 def weights_section(s: ForecastSummary, hint: str) -> Section:

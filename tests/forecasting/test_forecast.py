@@ -53,6 +53,39 @@ def test_without_a_horizon_it_goes_half_as_far_again_and_says_so():
     assert planned.until_from == "planned length"
 
 
+def test_it_goes_no_further_than_the_learning_rate_leads():
+    run = rising_run(schedule="logged")
+    falls = replace(run, signals={"learning_rate": 1e-6 * (1.0 - run.step / 50.0)})
+    found = summarize_forecast(alone(run=falls, draws=200))
+    assert found.until == pytest.approx(50.0, abs=1.0)  # rows average the rate over their step
+    assert found.until_from == "end of the learning rate"
+    assert horizon_of({}, 40.0, rate_ends=50.2) == (51.0, "end of the learning rate")
+    for ends in (40.0, 30.0, 61.0):  # over before these rows end, or later than it would go anyway
+        assert horizon_of({}, 40.0, rate_ends=ends) == (60.0, "1.5 times the last step")
+
+
+def test_no_gain_is_larger_than_the_room_that_the_range_leaves():
+    near = replace(alone(60, rising_run(reward_low=0.0, reward_high=1.0), draws=200), signal="reward")
+    assert near.latent_now.size == 200
+    low = replace(near, latent_now=np.full(200, 0.5), latent=np.full_like(near.latent, 0.9))
+    now = summarize_forecast(low).now.median
+    assert summarize_forecast(low).remaining_gain.high <= 1.0 - now + 1e-9
+
+
+def test_a_reward_that_may_rise_fall_or_stay_has_a_probability_for_each():
+    found = alone(60, draws=200)
+    ends = np.repeat([0.5, 0.9, 0.1, 0.5], 50)[:, None] * np.ones((1, len(found.step)))
+    unclear = replace(found, latent_now=np.full(200, 0.5), latent=ends, trend=ends)
+    words = summarize_forecast(unclear, threshold=0.2).outlook
+    assert words.direction == "unclear"
+    assert "rises (25%), falls (25%) or stays within 0.2 (50%)" in words.words
+
+
+def test_a_regime_that_is_left_out_is_on_the_first_screen():
+    found = replace(alone(60, draws=200), not_converged=("sigmoid",))
+    assert "Caution: sigmoid did not converge and is left out." in text_of(summarize_forecast(found), details=False)
+
+
 def test_arviz_sums_a_forecast_up_and_its_tree_has_ones_own_score():
     found = alone(draws=200)
     tree = found.to_datatree()
