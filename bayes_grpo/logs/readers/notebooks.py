@@ -15,7 +15,15 @@ from bayes_grpo.common.text import listed
 from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source, pick_reader
 from bayes_grpo.logs.readers.console import names_reward
 from bayes_grpo.logs.readers.json_text import load_json
-from bayes_grpo.logs.readers.pages import LEAST_ROWS, chosen_table, named, other_tables, runs_in, tables_in, with_code
+from bayes_grpo.logs.readers.pages import (
+    LEAST_IN_TABLE,
+    chosen_table,
+    named,
+    other_tables,
+    runs_in,
+    tables_in,
+    with_code,
+)
 from bayes_grpo.logs.table import to_float
 
 _MARK = ('"nbformat"', '"cells"', '"cell_type"')
@@ -98,7 +106,7 @@ def _of_text(cell: _Cell, notebook: Path) -> Parsed | None:
         parsed = reader.read(part, None)
     except LogReadError:
         return None
-    if parsed.table.n < LEAST_ROWS or not names_reward(parsed.table.keys):
+    if parsed.table.n < LEAST_IN_TABLE or not names_reward(parsed.table.keys):
         return None
     return with_code(parsed, cell.config, f"read from the output of {cell.name} as {reader.name}")
 

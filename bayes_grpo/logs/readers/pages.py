@@ -45,7 +45,7 @@ _UNITS = {"": 1.0, "k": 1e3, "m": 1e6}
 _MAX_ROW, _MAX_CELL, _MAX_ROWS, _MAX_COLUMNS = 20_000, 200, 200_000, 1_000
 _BEFORE = 2_000
 """Characters above a table in which the planned steps stand."""
-LEAST_ROWS = 2
+LEAST_IN_TABLE = 2
 """Rows of a table, or of what a cell prints, that are a training where others may be one."""
 _MAX_TABLES = 200
 _SHOWN = 3
@@ -70,7 +70,7 @@ def tables_in(text: str) -> list[Parsed]:
     """
     for grids in (_html_grids, _text_grids):
         if found := [table for grid in grids(text) if (table := _metrics(grid)) is not None]:
-            return [x for x in found if x.table.n >= LEAST_ROWS] or found
+            return [x for x in found if x.table.n >= LEAST_IN_TABLE] or found
     return []
 
 
@@ -212,7 +212,7 @@ def _step_in(cell: str) -> float:
 def _counts(cells: Sequence[str]) -> bool:
     """Whether cells below no name of a step are steps in words that rise, but for a few other rows."""
     steps = [_step_in(x[0]) for x in map(_STEP_CELL.fullmatch, cells) if x and x["word"]]
-    return LEAST_ROWS <= len(steps) >= len(cells) / 2 and all(b > a for a, b in pairwise(steps))
+    return LEAST_IN_TABLE <= len(steps) >= len(cells) / 2 and all(b > a for a, b in pairwise(steps))
 
 
 def _with_evaluations(columns: Mapping[str, list[str]]) -> dict[str, list[str]]:
