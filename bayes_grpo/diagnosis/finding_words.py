@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from bayes_grpo.diagnosis.records import Finding
 
 
+_SURE = 0.8
+"""Probability from which on a reward that rises is written of without "probably"."""
+
+
 def finding_clauses(f: Finding) -> tuple[str, str]:
     """A finding in words: what was found, and its detail or ""."""
     if f.kind in LABELS:
@@ -163,7 +167,8 @@ def _not_risen(f: Finding) -> str:
 
 
 def _rising(f: Finding) -> str:
-    return "the reward is rising; no failure detected"
+    rises = "is rising" if f.probability >= _SURE else "is probably rising"
+    return f"the reward {rises}; no failure detected"
 
 
 def _risen(f: Finding) -> str:

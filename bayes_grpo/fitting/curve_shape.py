@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 KNOWN_DIRECTION = 0.95
 """Probability from which on the direction of the reward is known."""
+PROBABLE_DIRECTION = 0.8
+"""Probability from which on the reward has probably moved that way."""
 LOST_SHARE = 0.25
 """Share of a rise from which on its loss is part of the answer."""
 _SWING_PERIODS = 1.0

@@ -11,7 +11,14 @@ import numpy as np
 from bayes_grpo.common.intervals import LEVEL, Interval, digits, interval, percent, span_text
 from bayes_grpo.common.results import About, Result, frame_of
 from bayes_grpo.fitting.alternative import AlternativePrior, alternative_prior
-from bayes_grpo.fitting.curve_shape import KNOWN_DIRECTION, Peak, overshoot_text, past_peak, probabilities
+from bayes_grpo.fitting.curve_shape import (
+    KNOWN_DIRECTION,
+    PROBABLE_DIRECTION,
+    Peak,
+    overshoot_text,
+    past_peak,
+    probabilities,
+)
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.sampling.nuts import Convergence
 from bayes_grpo.fitting.sensitivity import CONTRACTION_LIMIT, THRESHOLD, SummaryRow, summary_rows
@@ -122,14 +129,21 @@ class Summary(Result):
         if self.peak is not None:
             peak = f"its peak of {self.peak.reward:.3g} at step {self.peak.step:g}"
             return f"The {what} grew from {start:.3g} and has fallen from {peak} to {now}."
-        if max(growth, 1.0 - growth) < KNOWN_DIRECTION:
-            return f"The {what} is {now}; this log cannot tell whether it still moves."
         verb = "grown" if self.now.median > start else "fallen"
-        return f"The {what} has {verb} from {start:.3g} to {now}{self._rate_text}."
+        likely = growth if verb == "grown" else 1.0 - growth
+        if likely < PROBABLE_DIRECTION:
+            return f"The {what} is {now}; this log cannot tell whether it has grown or fallen."
+        known = max(growth, 1.0 - growth) >= KNOWN_DIRECTION
+        return f"The {what} has {'' if known else 'probably '}{verb} from {start:.3g} to {now}{self._rate_text}."
+
+    @property
+    def schedule_ended(self) -> bool:
+        """Whether the learning rate has come to its end."""
+        return math.isfinite(self.rate_ended) or self.rate_left < ENDED_SHARE
 
     @property
     def _rate_text(self) -> str:
-        if math.isfinite(self.rate_ended) or self.rate_left < ENDED_SHARE:
+        if self.schedule_ended:
             return ", where its learning rate ended"
         if self.rate_left <= SPENT_SHARE:
             return f", with {self.rate_left:.0%} of its peak learning rate left"

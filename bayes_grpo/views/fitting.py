@@ -81,7 +81,8 @@ def _do(s: Summary) -> str:
     if not s.convergence.passed:
         return "fit again with larger --num-samples and --num-warmup, or a simpler --regime."
     if s.rate_left <= SPENT_SHARE:
-        return "choose the settings of the next run (bayes-grpo plan LOG); this schedule is over."
+        over = "over" if s.schedule_ended else "nearly over"
+        return f"choose the settings of the next run (bayes-grpo plan LOG); this schedule is {over}."
     return "see where the rest of the schedule leads (bayes-grpo forecast LOG)."
 
 

@@ -46,6 +46,8 @@ def test_an_onset_a_detail_and_an_end_are_parts_of_a_sentence():
     fell = Finding(kind="signal_fell", signals=("eval_reward",), numbers={"best": 0.6, "now": 0.2})
     signs = Finding(kind="instability_signs", parts=(fell,), probability=0.4)
     assert (signs.mode, signs.sentence) == ("dynamical_instability", "The evaluation reward fell from 0.6 to 0.2.")
+    assert Finding(kind="rising", probability=0.65).sentence == "The reward is probably rising; no failure detected."
+    assert Finding(kind="rising", probability=0.9).sentence == "The reward is rising; no failure detected."
     flat = Finding(kind="flat", numbers={"start": 0.5, "now": 0.4})
     assert (flat.lead, flat.detail) == ("The reward has not risen.", "From 0.5 to 0.4.")
     assert Status("watch", flat, Action(kind="stop"), earlier=(fell,)).past == (

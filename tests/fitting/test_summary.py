@@ -14,6 +14,7 @@ from bayes_grpo.fitting.summary import Summary, measured
 from bayes_grpo.regimes.base import Prior
 from bayes_grpo.regimes.registry import get_regime
 from bayes_grpo.rows.series import NoiseLevel
+from bayes_grpo.views.fitting import _do
 
 LEVEL = NoiseLevel(0.1, 0.2, "mean and groups", 3.0, 0.0, 0.1)
 
@@ -89,7 +90,13 @@ def summary_of(growth: float = 1.0, now: float = 0.7, **other: Any) -> Summary:
     [
         ({}, "The reward has grown from 0.5 to 0.7 [0.6, 0.8]."),
         ({"growth": 0.0, "now": 0.4}, "The reward has fallen from 0.5 to 0.4 [0.3, 0.5]."),
-        ({"growth": 0.6}, "The reward is 0.7 [0.6, 0.8]; this log cannot tell whether it still moves."),
+        ({"growth": 0.6}, "The reward is 0.7 [0.6, 0.8]; this log cannot tell whether it has grown or fallen."),
+        ({"growth": 0.9}, "The reward has probably grown from 0.5 to 0.7 [0.6, 0.8]."),
+        ({"growth": 0.1, "now": 0.4}, "The reward has probably fallen from 0.5 to 0.4 [0.3, 0.5]."),
+        (
+            {"growth": 0.9, "now": 0.4},
+            "The reward is 0.4 [0.3, 0.5]; this log cannot tell whether it has grown or fallen.",
+        ),
         ({"rate_ended": 299.0}, "The reward has grown from 0.5 to 0.7 [0.6, 0.8], where its learning rate ended."),
         (
             {"rate_left": 0.04},
@@ -109,6 +116,11 @@ def summary_of(growth: float = 1.0, now: float = 0.7, **other: Any) -> Summary:
 def test_the_first_sentence_is_what_the_run_has_reached(given, answer):
     assert summary_of(**given).answer == answer
     assert summary_of(**given).why.startswith("Under a constant learning rate it would settle at 0.8 [0.7, 0.9].")
+
+
+@pytest.mark.parametrize(("left", "over"), [(0.06, "nearly over"), (0.001, "over")])
+def test_a_schedule_with_steps_left_is_not_over(left, over):
+    assert _do(summary_of(rate_left=left)).endswith(f"; this schedule is {over}.")
 
 
 @pytest.mark.parametrize(("last", "found"), [(0.52, True), (0.88, False)])
