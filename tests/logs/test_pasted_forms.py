@@ -197,3 +197,16 @@ def test_a_refusal_describes_other_tables_and_what_rows_without_a_reward_show(wr
         LogReadError, match=r"the last shows completions clipped ratio 0.88; .* among format mean, answer"
     ):
         read_log(write("c.csv", parts))
+
+
+def test_lines_of_pairs_without_a_step(write):
+    lines = [f"Time 0{i}h 36m, Avg Reward {r} +- 0.1, Avg Accuracy 0.2{i}" for i, r in enumerate(REWARD)]
+    run = read_log(write("a.txt", "\n".join(["so far:", *lines])))
+    assert_read(run, step=range(1, 5), reward=REWARD, signals={"accuracy": [0.2, 0.21, 0.22, 0.23]})
+    with pytest.raises(LogReadError, match="found no rewards"):
+        read_log(write("b.txt", "\n".join([*lines, *("and a word, of no number" for _ in range(4))])))
+
+
+def test_headings_of_epoch_and_step(write):
+    blocks = (f'Epoch 1/3, Step {i}/100\nGenerated: "so"\nReward: {r}\nKL: 0.1\n' for i, r in enumerate(REWARD, 1))
+    assert_read(read_log(write("a.txt", "\n".join(blocks))), step=range(1, 5), reward=REWARD, signals={"kl": 0.1})

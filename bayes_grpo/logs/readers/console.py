@@ -194,9 +194,11 @@ def line_reader(
 def _pair_rows(text: str) -> Rows:
     """Lines with a step and named numbers; the step is ``i`` of ``i/N``, or the number after "step".
 
-    Where no line has a step, those with an epoch and a reward are the rows.
+    Where no line has a step, those with an epoch and a reward are the rows, else those with the same names.
     """
     rows = list(_placed_rows(text))
+    if not rows:
+        yield from ((row, None) for row in _alike(text))
     if not any("step" in row for row, *_ in rows):
         yield from ((row, None) for row, *_ in rows if names_reward(row))
         return
@@ -207,6 +209,15 @@ def _pair_rows(text: str) -> Rows:
     within_epochs = any(inside for *_, inside in rows) or any(turned)
     for row, steps, epochs, _ in rows:
         yield row, steps * epochs if within_epochs else steps or None
+
+
+def _alike(text: str) -> list[dict[str, float]]:
+    """The numbers of a pasted text whose lines, but for a few, name the same: a reward and something else."""
+    lines = [line for line, _ in lines_of(text) if line.strip()] if len(text) <= _SHORT else []
+    named = [row for line in lines if names_reward((line,)) and len(row := _numbers(_ASIDE.sub("", line))) > 1]
+    names, n = Counter(tuple(row) for row in named).most_common(1)[0] if named else ((), 0)
+    enough = n >= max(_LEAST_ROWS, _SHARE * len(lines)) and names_reward(names)
+    return [row for row in named if enough and tuple(row) == names]
 
 
 def _placed_rows(text: str) -> Iterator[tuple[dict[str, float], float, float, bool]]:
@@ -291,7 +302,8 @@ def _bar_rows(text: str) -> Rows:
 
 
 _HEADING = re.compile(
-    r"[^\w\n]{0,80}(?:\w{1,80}\] - metrics |global |training |train |learning )?(?:step|iteration|iter|update)"
+    r"[^\w\n]{0,80}(?:\w{1,80}\] - metrics |epoch [\d/]{1,9}[,;: |-]{1,3}|global |training |train |learning )?"
+    r"(?:step|iteration|iter|update)"
     r"\s{0,4}[:#=]?\s{0,4}(\d{1,12})(?:\s?(?:/|of)\s?(\d{1,12}))?[^\w\n]{0,80}",
     re.IGNORECASE,
 )
@@ -303,7 +315,7 @@ _BLOCK_PAIR = re.compile(
 """A line that holds nothing but a name and a number, and maybe a remark behind a dash."""
 _SUMMARY_LINE = re.compile(r"\s{0,9}wandb:\s{1,80}([\w./@-]{1,80})\s{1,9}(?=[-+.\d])")
 """How a line of the summary begins that W&B prints at the end of a run."""
-_ASIDE = re.compile(r"\([^()\n]{0,200}\)|\s?±\s?[\d.]{1,20}")
+_ASIDE = re.compile(r"\([^()\n]{0,200}\)|\s?(?:±|\+/?-)\s?[\d.]{1,20}")
 
 
 def _block_pairs(text: str) -> list[re.Match[str]]:

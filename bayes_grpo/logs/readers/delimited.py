@@ -138,9 +138,9 @@ def _split(line: str, delimiter: str) -> list[str]:
 
 
 def _is_pair(text: str) -> bool:
-    """Whether text ends with a number of its own, as "step 12" and "reward=0.3"."""
+    """Whether text ends with a number of its own, as "step 12", "step 1/20" and "reward=0.3"."""
     *name, number = re.split(r"[\s=:]", text)
-    return bool(name) and math.isfinite(to_float(number))
+    return bool(name) and math.isfinite(to_float(number.partition("/")[0]))
 
 
 _KNOWN = re.compile(r"(?:step|reward|score|loss|iteration|accuracy|kl)s?")
