@@ -25,7 +25,7 @@ import bayes_grpo.cli as commands
 from bayes_grpo.cli.command import Command, CommandGroup
 from bayes_grpo.cli.options import EXIT_INPUT, EXIT_USAGE
 from bayes_grpo.cli.signals import ended_by_signals
-from bayes_grpo.common.errors import Argument, BayesGrpoError, BayesGrpoWarning, PriorError
+from bayes_grpo.common.errors import Argument, BayesGrpoError, BayesGrpoWarning, PriorError, arguments_written
 from bayes_grpo.common.imports import modules_in
 from bayes_grpo.common.text import plain
 
@@ -119,7 +119,7 @@ def main() -> None:
     warnings.filterwarnings("ignore", category=BayesGrpoWarning)  # the summary says the same, in its place
     # A cache of programs that is damaged or full costs the time to compile, and nothing else.
     warnings.filterwarnings("ignore", message="Error (reading|writing) persistent compilation cache entry")
-    with ended_by_signals():
+    with ended_by_signals(), arguments_written(_as_flag):
         try:
             output = sys.stdout  # typer replaces it where the reader is gone
             try:
@@ -133,7 +133,7 @@ def main() -> None:
                 if gone:
                     raise BrokenPipeError
         except BayesGrpoError as error:
-            text = error.worded(_as_flag)
+            text = error.message
             text = f"{_flag(error.parameter)}: {text}" if error.parameter else text
             _fail(plain(text, 2000), EXIT_USAGE if error.parameter or isinstance(error, PriorError) else EXIT_INPUT)
         except BrokenPipeError:  # the reader closed the pipe

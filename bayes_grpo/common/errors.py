@@ -5,7 +5,9 @@ Every message says what was expected, what was found, where, and what to do abou
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import NamedTuple, Self
 
 
@@ -32,6 +34,19 @@ MENDING = "\0"
 """What stands in the text of an error for the argument that mends it; texts of logs have no such character."""
 
 
+_WRITTEN: ContextVar[Callable[[Argument], str]] = ContextVar("_WRITTEN", default=str)
+
+
+@contextmanager
+def arguments_written(shown: Callable[[Argument], str]) -> Iterator[None]:
+    """Errors made within name the argument that would mend them in these words, also where one becomes a cell."""
+    before = _WRITTEN.set(shown)
+    try:
+        yield
+    finally:
+        _WRITTEN.reset(before)
+
+
 class BayesGrpoError(Exception):
     """Base class of every error that a user can mend.
 
@@ -47,7 +62,7 @@ class BayesGrpoError(Exception):
         self._text = str(message)
         self.parameter = parameter
         self.mended_by = mended_by
-        self.message = self.worded(str)
+        self.message = self.worded(_WRITTEN.get())
         super().__init__(f"{parameter}: {self.message}" if parameter else self.message)
 
     def worded(self, shown: Callable[[Argument], str]) -> str:

@@ -155,6 +155,7 @@ _RATE = re.compile(
 )
 _NOT_ALONE = re.compile(r"loss|lr|learning|entropy|len|tokens|temp|clip|per_|second|hour|minute|cost|rank|seed")
 """With `_NO_REWARD` and `_NOT_A_MEAN`: no reward, even where it is the only column of numbers next to the step."""
+_KL = re.compile(r"(?:^|[/_])kl(?:$|[/_])")
 _PART = re.compile(r"component|bonus|penalty|shaping|moving|running|rolling|smooth|(?:^|[/_])ema(?:[/_]|$)")
 """A part of a reward, or its average over earlier rows: no reward where another key may be one."""
 _FILLS = frozenset(("reward", "rewards", "mean", "avg", "average", "func", "fn", "train", "batch"))
@@ -382,7 +383,8 @@ def no_reward(columns: Columns, signals: Mapping[str, np.ndarray]) -> LogReadErr
             mended_by=column("reward"),
         )
     unused = unused_keys(columns, columns.keys)
-    free = [k for k in index.keys if unused.get(k) == NO_SIGNAL and not _NO_REWARD.search(normal(k))]
+    never = (_NO_REWARD, _NOT_ALONE, _KL)
+    free = [k for k in index.keys if unused.get(k) == NO_SIGNAL and not any(x.search(normal(k)) for x in never)]
     if not free:
         return LogReadError(
             f"expected a train reward, found {found} in {rows} and none that reads like one{shows}; pass "

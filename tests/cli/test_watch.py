@@ -33,6 +33,13 @@ def watched(log, tmp_path):
     return lambda *words: call("watch", log, "--state", tmp_path / "state.json", *words)
 
 
+def test_a_log_without_a_reward_is_refused_in_words_of_the_command(log, watched):
+    log.write_text("".join(json.dumps({"step": n, "loss": 0.1, "mood": n / 9}) + "\n" for n in range(9)))
+    for done in (watched("--once"), call("batch", log)):
+        assert "--column reward=KEY, if it is among mood" in " ".join((done.out + done.err).split())
+        assert "columns=" not in done.out + done.err
+
+
 def test_one_look_is_one_line(log, watched):
     write(log, 40)
     done = watched("--once", "--horizon", 60)

@@ -36,6 +36,11 @@ GOOD = "step,reward\n1,0.1\n2,0.2\n"
             "step,epoch,time_s,lr,loss,grad_norm,quality\n1,0.1,3,1e-6,0.2,1,0.3\n2,0.2,6,1e-6,0.2,1,0.4\n",
             'loss 0.2; name its key with columns={"reward": "KEY"}, if it is among time_s, quality',
         ),
+        (
+            "a.csv",
+            "step,loss,avg_exact_kl,avg_entropy,quality\n1,0.1,0.3,2,0.3\n2,0.2,0.4,2,0.4\n",
+            'columns={"reward": "KEY"}, if it is among quality',
+        ),
         ("a.csv", "step,mood,rate_a\n1,0.1,0.3\n2,0.2,0.4\n", 'columns={"reward": "KEY"}, if it is among mood, rate_a'),
         ("a.csv", "step,reward\n1,\n2,\n", "reward without a finite number in 2 rows"),
         ("a.csv", "step,reward\n1,nan\n2,inf\n", "reward without a finite number in 2 rows"),
