@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 from bayes_grpo.common.text import plain
@@ -83,6 +84,13 @@ def _again(f: Facts) -> Action:
     return Action(kind="look_again", numbers={"rewards": wanted})
 
 
+def _wait(f: Facts) -> Action:
+    """To look again, of a reward that is at its lowest: nothing says to go on."""
+    again = _again(f)
+    planned = again.kind != "look_again" or "planned_rewards" in again.numbers
+    return again if planned else replace(again, kind="wait")
+
+
 def _resume(f: Facts) -> Action:
     if f.resumed is None:
         return Action(kind="compare_resume")
@@ -103,6 +111,7 @@ ACTIONS: dict[str, ActionRow] = {
     ),
     "look again": ActionRow(_again, forbidden=lambda f: f.broken or f.fails or f.falling),
     "watch it": ActionRow(Action(kind="watch")),
+    "wait": ActionRow(_wait, forbidden=lambda f: f.broken or f.fails),
     "watch fall": ActionRow(lambda f: Action(kind="watch", numbers={"rewards": 2 * f.rows})),
     "stop": ActionRow(Action(kind="stop"), lambda f: f.rows >= THRESHOLDS.direct_rows, lambda f: f.early),
     "go back": ActionRow(
@@ -150,7 +159,7 @@ ACTIONS: dict[str, ActionRow] = {
     ),
     "easier prompts": ActionRow(
         Action(kind="change_prompts", subject="easier"),
-        lambda f: f.all_wrong or f.level < THRESHOLDS.hard,
+        lambda f: f.all_wrong or f.mostly_lowest or f.level < THRESHOLDS.hard,
         lambda f: f.broken or f.truncated > THRESHOLDS.truncated,
     ),
     "harder prompts": ActionRow(
@@ -213,6 +222,7 @@ SITUATIONS: dict[str, tuple[str, ...]] = {
     "rests early": ("look again", *_RISE_AGAIN),
     "constant so far": ("verifier", "look again", "stop"),
     "unmeasured": ("verifier",),
+    "ends low": ("wait", "lower rate"),
     "falls early": ("watch fall", "go back", "lower rate"),
     "scheduled weight": ("judge by task", "look at part"),
     CANNOT_TELL: ("look again", "stop"),

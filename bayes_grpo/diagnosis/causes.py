@@ -12,8 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bayes_grpo.common.intervals import interval
 from bayes_grpo.diagnosis.actions import ACTIONS, advice
 from bayes_grpo.diagnosis.facts import Facts, fall_of
+from bayes_grpo.diagnosis.few_rows import late_findings
 from bayes_grpo.diagnosis.mode import Episode, failure_names
 from bayes_grpo.diagnosis.records import Action, Finding, FindingKind
 from bayes_grpo.diagnosis.status import MODES, Status, StatusWord
@@ -312,6 +314,7 @@ def _calm(facts: Facts) -> Answer:
         "start": float(np.median(path.start)),
         "now": float(np.median(path.now)),
         "crept": float(facts.crept),
+        "probably": float(facts.probably_rose),
     }
 
     def found(kind: FindingKind, p: float, **numbers: float) -> Finding:
@@ -327,11 +330,12 @@ def _calm(facts: Facts) -> Answer:
     if facts.ended and facts.rows >= THRESHOLDS.direct_rows:
         planned = {} if facts.planned is None else {"planned": facts.planned}
         at = None if facts.rate_spent is None else facts.step_name(facts.rate_spent)
-        ended = replace(found("ended" if facts.rose else "ended_flat", calm, **planned), at=at)
-        return Answer("done", ended, "ended" if facts.rose else "ended flat")
+        rose = facts.probably_rose
+        ended = replace(found("ended" if rose else "ended_flat", calm, **planned), at=at)
+        return Answer("done", ended, "ended" if rose else "ended flat")
     if rises >= THRESHOLDS.probable and rises >= rests:
         return Answer("fine", found("rising", rises))
-    if rests >= THRESHOLDS.probable and facts.rose and facts.early:
+    if rests >= THRESHOLDS.probable and facts.early and (facts.rose or facts.level > THRESHOLDS.near_top):
         planned = {} if facts.rows_planned is None else {"planned": facts.rows_planned}
         return Answer("fine", found("holding", calm, rewards=facts.rows, **planned), "rests early")
     if rests >= THRESHOLDS.probable and facts.rose:
@@ -340,4 +344,29 @@ def _calm(facts: Facts) -> Answer:
         return Answer("watch", found("flat", rests))
     if facts.rose or facts.crept:
         return Answer("fine", found("risen", calm))
-    return Answer("unclear", found("too_early", min(max(rises, 1.0 - rises), calm)))
+    early = found("too_early", min(max(rises, 1.0 - rises), calm))
+    if facts.rows < THRESHOLDS.direct_rows:
+        return _few(facts, early)
+    if facts.rows < THRESHOLDS.waste_rows:
+        return Answer("unclear", early)
+    change = interval(path.change())
+    hidden = {"change": change.median, "low": change.low, "high": change.high, "rewards": facts.rows}
+    return Answer("unclear", replace(early, numbers={**early.numbers, **hidden}))
+
+
+_FIRST_OF = {"signal_fell": "entropy term", "no_variance": "mixed prompts"}
+"""Kind of what few rows show → name of the action that it asks for first."""
+
+
+def _few(facts: Facts, early: Finding) -> Answer:
+    """Few rows whose paths tell nothing: what the last ones show of a reward that ends no higher than it began."""
+    value = facts.view.reward.logged.value
+    if value[-1] > value[0]:
+        return Answer("unclear", early)
+    shown = late_findings(facts.view.run)
+    if not shown:
+        return Answer("unclear", early, "ends low" if value[-1] == value.min() else "")
+    levels = {"first": float(value[0]), "most": float(value.max()), "last": float(value[-1]), "rewards": facts.rows}
+    found = replace(early, numbers={**early.numbers, **levels}, parts=shown, probability=float("nan"))
+    action = ACTIONS[_FIRST_OF[shown[0].kind]]
+    return Answer("watch", found, "ends low", action.of(facts))

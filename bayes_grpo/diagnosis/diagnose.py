@@ -84,6 +84,8 @@ def diagnose(run: RunLike, *, up_to_step: float | None = None, rollouts: Rollout
     onsets = {}
     remedies = {}
     missing = () if shown.has_reward or shown.has_eval else ("reward",)
+    useful = tuple(dict.fromkeys(x for m in all_modes() for x in m.wants))
+    empty = tuple(x for x in useful if len(shown.step) and shown.not_finite(x).all())
     if view is not None:
         timeline = timeline_of(view)
         estimate = timeline.now
@@ -97,7 +99,7 @@ def diagnose(run: RunLike, *, up_to_step: float | None = None, rollouts: Rollout
             evidence["resume"] = joined((f"a fall begins at {shown.step_name(resumed.step)}", *changes))
         onsets, remedies = _what_to_do(timeline, facts)
         logged = {*shown.signals, *([HELD_OUT] if view.held_out is not None else [])}
-        wanted = dict.fromkeys(x for m in all_modes() for x in m.wants if x not in logged)
+        wanted = [x for x in useful if x not in logged and x not in empty]
         # A log of evaluation rewards alone lacks the train reward that hacking would raise.
         missing = tuple("train reward" if x == HELD_OUT and view.paths.uses_eval else x for x in wanted)
         happened = sudden_events(view)
@@ -112,6 +114,7 @@ def diagnose(run: RunLike, *, up_to_step: float | None = None, rollouts: Rollout
         onsets=onsets,
         remedies=remedies,
         missing=missing,
+        empty=empty,
         suggested=shown.suggested,
         about=about,
         notes=(

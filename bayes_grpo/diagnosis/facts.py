@@ -155,6 +155,11 @@ class Facts:
         """Whether the reward has risen, almost surely and by an amount that matters."""
         return self.view.rose
 
+    @cached_property
+    def probably_rose(self) -> bool:
+        """Whether it lies above the start almost surely, and more probably than not by an amount that matters."""
+        return self.crept and float((self.view.rise[:, -1] > THRESHOLDS.material).mean()) >= THRESHOLDS.probable
+
     @property
     def crept(self) -> bool:
         """Whether it lies above the start almost surely, by any amount."""
@@ -208,6 +213,12 @@ class Facts:
     def all_wrong(self) -> bool:
         """Whether the reward was never above its lowest value."""
         return self.view.paths.ends.known and self.view.unrewarded
+
+    @property
+    def mostly_lowest(self) -> bool:
+        """Whether most rows, but not all, have the lowest reward that was logged."""
+        logged = self.view.reward.logged
+        return not logged.constant and float((logged.value == logged.value.min()).mean()) > THRESHOLDS.half
 
     @property
     def constant(self) -> bool:

@@ -82,6 +82,19 @@ def _findings(run: Run) -> list[Finding]:
     return [*out, *_sampler_gaps(run)]
 
 
+def late_findings(run: Run) -> tuple[Finding, ...]:
+    """What the last of a few rows show of the entropy and of groups without variance, the most urgent first."""
+    out = []
+    entropy = _known(run, "entropy")
+    if len(entropy) > SINGLE_STEPS and 0.0 <= entropy[-1] < THRESHOLDS.spent * entropy[0]:
+        numbers = {"best": float(entropy[0]), "now": float(entropy[-1])}
+        out.append(Finding(kind="signal_fell", signals=("entropy",), numbers=numbers, probability=_CERTAIN))
+    equal = _known(run, "frac_reward_zero_std")
+    if len(equal) > SINGLE_STEPS and equal[-SINGLE_STEPS:].min() > THRESHOLDS.waste:
+        out.append(Finding(kind="no_variance", numbers={"share": float(equal[-1])}, probability=_CERTAIN))
+    return tuple(out)
+
+
 def _sampler_gaps(run: Run) -> Iterator[Finding]:
     """Mismatch of sampler and trainer, or a mean importance weight, outside its healthy range."""
     for name in ("engine_mismatch", "importance_ratio"):
@@ -107,6 +120,11 @@ def _truncation(run: Run) -> Finding | None:
 
 def _last(run: Run, name: str) -> float:
     """The last value of a column; NaN without one."""
-    values = run.eval_reward if name == "eval_reward" else run.values(name)
-    known = values[np.isfinite(values)]
+    known = _known(run, name)
     return float(known[-1]) if len(known) else np.nan
+
+
+def _known(run: Run, name: str) -> np.ndarray:
+    """The finite values of a column, shape (n,)."""
+    values = run.eval_reward if name == "eval_reward" else run.values(name)
+    return values[np.isfinite(values)]

@@ -30,8 +30,11 @@ def finding_clauses(f: Finding) -> tuple[str, str]:
 
 def basis_of(f: Finding, reason: str) -> str:
     """Basis of a status by its finding and the reason of its action, such as "the failure probabilities"."""
-    planned = f.kind == "holding" and "planned" in f.numbers
-    basis = "the plan" if planned else _BASIS.get(f.kind, "the failure probabilities")
+    basis = _BASIS.get(f.kind, "the failure probabilities")
+    if f.kind == "holding" and "planned" in f.numbers:
+        basis = "the plan"
+    if f.kind == "too_early" and "low" in f.numbers:
+        basis = _MEANS
     return basis + {"finding": "", "forecast": " and the forecast", "costs": " and the costs given"}[reason]
 
 
@@ -163,6 +166,8 @@ def _ended(f: Finding) -> str:
 def _not_risen(f: Finding) -> str:
     if f.numbers["now"] <= f.numbers["start"]:
         return "the reward has not risen"
+    if f.numbers["probably"]:
+        return "the reward has probably risen"
     return "the reward has " + ("risen, perhaps only slightly" if f.numbers["crept"] else "not clearly risen")
 
 
@@ -190,6 +195,13 @@ def _flat(f: Finding) -> tuple[str, str]:
 
 
 def _too_early(f: Finding) -> str:
+    n = f.numbers
+    if "last" in n:
+        levels = f"from {n['first']:.2g} to {n['last']:.2g} in {n['rewards']:.0f} rows (best {n['most']:.2g})"
+        return joined((f"the reward went {levels}", *(part.clause for part in f.parts)))
+    if "low" in n:
+        change = f"{n['change']:.2g} [{n['low']:.2g}, {n['high']:.2g}]"
+        return f"no failure detected; noise hides whether the reward rises (change {change} in {n['rewards']:.0f} rows)"
     return "no failure detected; too early to tell whether the reward is rising"
 
 

@@ -51,6 +51,7 @@ class Diagnosis(ModeProbabilities, Result):
         onsets: Mode → when it began, for every mode above `THRESHOLDS.suspect`.
         remedies: Mode → what to do, likewise.
         missing: Useful signals that the log lacks.
+        empty: Useful signals that are NaN in every row.
         about: The log.
         notes: Assumptions and the notes of the log reader.
         paths: Paths of the signals, for pictures; None without enough rows.
@@ -68,6 +69,7 @@ class Diagnosis(ModeProbabilities, Result):
     onsets: Mapping[str, Onset]
     remedies: Mapping[str, tuple[Action, ...]]
     missing: tuple[str, ...]
+    empty: tuple[str, ...]
     about: AboutLog
     notes: tuple[str, ...]
     paths: RunPaths | None

@@ -245,7 +245,8 @@ def fit_path(
     blocks = row_blocks(logged.rows, PATH_BLOCKS)
     size = np.add.reduceat(weight, blocks.start)
     mean = np.add.reduceat(weight * raw, blocks.start) / size
-    span = _span(raw[weight == 1.0], unit, low, high)
+    usual = raw[weight == 1.0]
+    span = _span(usual if np.ptp(usual) > 0.0 else raw, unit, low, high)  # rows of one value and few others
     prior = prior or (FACTOR if unit == "factor" else REWARD)
     if unit == "factor":
         prior = prior._replace(jump_sd=max(prior.jump_sd, 0.5 * float(np.ptp(mean))))

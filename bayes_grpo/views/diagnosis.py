@@ -44,7 +44,6 @@ def diagnosis_document(d: Diagnosis) -> Document:
     answer = sentence_case(d.status.finding.lead)
     a = d.about
     logged = None if d.paths is None else d.paths.reward.logged
-    missing = ", ".join(d.missing)
     return Document(
         title=a.name,
         about=f"{counted(a.rows, 'row')}, {counted(a.evaluations, 'evaluation')}, "
@@ -68,7 +67,7 @@ def diagnosis_document(d: Diagnosis) -> Document:
             section("Gain", tables=gain_tables(d)),
             section("Notes", *d.notes),
         ),
-        unchecked=f"Not checked: {missing} (not recognized in this log{_maybe(d)})" if missing else "",
+        unchecked=_unchecked(d),
         docs="how/diagnose",
         series=None if logged is None else Sparkline(logged.step.tolist(), logged.value.tolist(), marks(d)),
     )
@@ -162,6 +161,14 @@ def parts_table(d: Diagnosis) -> Tabular:
         for p in d.parts
     )
     return table(f"Parts of the reward ({d.about.interval_level:.0%} intervals)", (d.parts[0].kind, *_PART_HEADS), rows)
+
+
+def _unchecked(d: Diagnosis) -> str:
+    """Useful signals that the log lacks, and those that are no number in any row; "" without any."""
+    missing = f"{', '.join(d.missing)} (not recognized in this log{_maybe(d)})" if d.missing else ""
+    empty = f"{', '.join(d.empty)} (NaN in every row)" if d.empty else ""
+    found = "; ".join(x for x in (missing, empty) if x)
+    return f"Not checked: {found}" if found else ""
 
 
 def _maybe(d: Diagnosis) -> str:

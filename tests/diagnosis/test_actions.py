@@ -52,7 +52,13 @@ def every_run():
         known |= {"broken": bool(known["not_finite"]), "fails": known["failing"] > THRESHOLDS.probable}
         known |= {"entropy_grew": bool(known["signs"]), "idle": known["waste"] > THRESHOLDS.idle}
         yield cast(Any, SimpleNamespace)(
-            **known, **QUIET, noise=0.1, entropy=True, learning_rate=1e-5, all_wrong=known["level"] < 0.1
+            **known,
+            **QUIET,
+            noise=0.1,
+            entropy=True,
+            learning_rate=1e-5,
+            all_wrong=known["level"] < 0.1,
+            mostly_lowest=False,
         )
 
 
