@@ -18,6 +18,7 @@ from bayes_grpo.common.files import check_writable, written_whole
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.results import Result, json_safe
 from bayes_grpo.common.text import counted
+from bayes_grpo.diagnosis.status import SEVERITY
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -234,7 +235,8 @@ class Batch(Result):
         parts = [f"{counted(len(rows), 'log')}, {self.errors or 'none'} with an error"]
         parts[0] += f", {self.resumed} from the journal" if self.resumed else ""
         if statuses := Counter(row["status"].replace("_", " ") for row in rows if row["status"]):
-            parts.append(", ".join(f"{n} {status}" for status, n in statuses.most_common()))
+            worst_first = sorted(statuses.most_common(), key=lambda x: -SEVERITY.get(x[0], 0))
+            parts.append(", ".join(f"{n} {status}" for status, n in worst_first))
         if fits := [row["converged"] for row in rows if row.get("converged") is not None]:
             parts.append(f"{sum(fits)} of {counted(len(fits), 'fit')} converged")
         if gains := [row["p_gain"] >= 0.8 for row in rows if row.get("p_gain") is not None]:

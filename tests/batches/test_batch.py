@@ -125,6 +125,16 @@ def test_a_row_has_the_numbers_of_the_single_calls_with_its_seed():
     assert all(words in text_of(found) for words in ("settles at", "at step 60, gain", "1 fine"))
 
 
+def test_the_worst_status_is_the_first_of_a_batch():
+    step = steps(80)
+    rises = [
+        make_run(step, 0.8 - 0.6 * np.exp(-step / 15.0) + 0.02 * np.cos(7.0 * step + k), name=f"{k}") for k in (0, 1)
+    ]
+    lost = make_run(step, np.where(step < 50, 0.7, 0.1) + 0.01 * np.cos(7.0 * step), name="lost")
+    statuses = batch([*rises, lost], ["diagnose"]).clauses[1]
+    assert statuses.startswith("1 failed, ")
+
+
 def test_the_horizon_is_the_plan_where_it_lies_ahead():
     guess = "1.5 times the last step"
     planned: dict[str, Any]
