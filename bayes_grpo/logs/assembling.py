@@ -92,6 +92,8 @@ def _starts_over(at: np.ndarray, values: Mapping[str, np.ndarray], before: slice
     old, new = at[before], at[after]
     if new[0] > max(old[0], 0.9 * old.min() + 0.1 * old.max() if closed else old[0]):
         return False
+    if len(new) >= _LEAST and new.max() < old.min():
+        return True  # of another part of a text, whose end alone stands before
     inside = (np.sum((x >= y.min()) & (x <= y.max())) for x, y in ((old, new), (new, old)))
     if not closed and min(inside) < _LEAST:
         return False

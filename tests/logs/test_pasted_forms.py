@@ -210,3 +210,18 @@ def test_lines_of_pairs_without_a_step(write):
 def test_headings_of_epoch_and_step(write):
     blocks = (f'Epoch 1/3, Step {i}/100\nGenerated: "so"\nReward: {r}\nKL: 0.1\n' for i, r in enumerate(REWARD, 1))
     assert_read(read_log(write("a.txt", "\n".join(blocks))), step=range(1, 5), reward=REWARD, signals={"kl": 0.1})
+
+
+def test_dictionaries_that_share_no_key_are_one_row(write):
+    parts = [
+        "    'train/ppo_kl': 6e-12,\n    'train/grad_norm': 0.5\n}",
+        "{\n 'rollout/step': 3,\n 'rollout/raw_reward': 0.375\n}",
+    ]
+    run = read_log(write("a.md", "\n```\nand\n```python\n".join(parts)))
+    assert_read(run, step=[3], reward=[0.375], signals={"grad_norm": 0.5})
+
+
+def test_the_end_of_another_list_before_the_rows_is_another_training(write):
+    rows = [json.dumps({"step": i, "reward": r}) for i, r in enumerate((0.9, *REWARD), 0)]
+    text = ",\n".join([rows[0].replace('"step": 0', '"step": 80'), "]\nLOG = [\n" + rows[1], *rows[2:]])
+    assert_read(read_log(write("a.txt", text)), step=range(1, 5), reward=REWARD)

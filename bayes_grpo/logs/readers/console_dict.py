@@ -90,6 +90,8 @@ def _read_console_dict(source: Source, wanted: str | None) -> Parsed:
     found, copies = _without_copies(found)
     rows = _counted_outcomes(_at_rollouts([f.row for f in found]))
     notes = ("console text is rounded; trainer_state.json, where it exists, is exact", *too_long(source.text), *copies)
+    if len(rows) > 1 and all(map(_is_train, rows)) and len(set().union(*rows)) == sum(map(len, rows)):
+        return parsed_rows([dict(pair for row in rows for pair in row.items())], notes=notes)  # parts of one row
     if not any(_STEP_KEY.search(k) for row in rows for k in row):
         found = [f._replace(row=marked_evaluation(row)) for f, row in zip(found, rows, strict=True)]
         names = ("reward", "loss", "epoch", CLOSING[0])
