@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from bayes_grpo.common.document import sentence_case
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.records import Action, ActionKind
@@ -200,6 +201,9 @@ def decision_given(status: Status | None, decision: Decision) -> str:
     return decision.sentence if decision.back is not None else given(status, decision.sentence)
 
 
+_RISES = ("rising", "risen")
+
+
 def forecast_given(status: Status, summary: ForecastSummary) -> ForecastSummary:
     """A forecast with the status of the run, because no path accounts for a failure under way.
 
@@ -209,10 +213,12 @@ def forecast_given(status: Status, summary: ForecastSummary) -> ForecastSummary:
 
     Returns:
         The summary. Where the run fails or needs watching, its sentence is conditional on no change and a note names
-        the finding.
+        the finding. Where it rises, and the forecast sees no likely gain, both are put next to each other.
     """
     if status.status not in (*ALARMING, "watch"):
-        return summary
+        if status.finding.kind not in _RISES or summary.p_gain >= 0.5:
+            return summary
+        return replace(summary, so_far=f"So far: {sentence_case(status.headline, upper=False)}")
     found = f"{status.named}: {status.headline}"
     notes = (f"{found} What to do about it: bayes-grpo diagnose", *summary.notes)
     return replace(summary, sentence=given(status, summary.sentence), notes=notes)

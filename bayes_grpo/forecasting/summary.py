@@ -175,6 +175,7 @@ class ForecastSummary(Expected):
         reference_runs: Effect of the reference runs; None without any.
         far: The horizon, where it is too far ahead for these rows; None elsewhere.
         not_converged: Regimes left out because their posterior was not reached.
+        so_far: What the logged rows show that the steps to come do not continue; "" where they may.
     """
 
     outlook: RewardOutlook
@@ -194,8 +195,9 @@ class ForecastSummary(Expected):
     reference_runs: ReferencesUsed | None = None
     far: FarHorizon | None = None
     not_converged: tuple[str, ...] = ()
+    so_far: str = ""
 
-    not_in_json = ("outlook",)
+    not_in_json = ("outlook", "so_far")
 
     def to_frame(self) -> pd.DataFrame:
         """One row a quantity with its unit: rewards, gains, and probabilities, which have no interval."""

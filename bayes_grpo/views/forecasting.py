@@ -56,7 +56,7 @@ def forecast_summary_document(s: ForecastSummary) -> Document:
         about=f"{s.about.rows} rows of {s.about.signal} up to step {s.about.last_step:g}",
         answer=sentence_case(f"{s.outlook.words}."),
         why=f"Underlying reward {s.reward_text(s.at_horizon)} at {until}, {ranged(s.now)} now ({s.interval_level:.0%} "
-        f"intervals). {', '.join(chances)}.",
+        f"intervals). {', '.join(chances)}.{f' {s.so_far}' if s.so_far else ''}",
         do=forecast_action(s.p_gain, s.threshold, s.until).sentence,
         tone=_tone(s),
         table=_quantities(s),

@@ -35,6 +35,8 @@ def decided(cost: float) -> Decision:
 class Expected:
     sentence: str
     notes: tuple[str, ...] = ("the schedule",)
+    p_gain: float = 0.9
+    so_far: str = ""
 
 
 def test_a_forecast_by_itself_says_what_it_does_not_know():
@@ -49,6 +51,9 @@ def test_a_forecast_by_itself_says_what_it_does_not_know():
     assert bg.forecast_given(watch, summary).sentence == summary.sentence
     assert bg.forecast_given(watch, summary).notes[0].startswith("WATCH (30%)")
     assert bg.forecast_given(FINE, summary) is summary
+    unlikely: Any = replace(summary, p_gain=0.2)
+    assert bg.forecast_given(FINE, unlikely).so_far == "So far: the reward is rising; no failure detected."
+    assert bg.forecast_given(REST, unlikely) is unlikely
 
 
 def test_nothing_that_is_to_come_changes_what_a_failing_run_needs():
