@@ -347,6 +347,8 @@ def _calm(facts: Facts) -> Answer:
     early = found("too_early", min(max(rises, 1.0 - rises), calm))
     if facts.rows < THRESHOLDS.direct_rows:
         return _few(facts, early)
+    if facts.slipped:
+        return Answer("unclear", replace(early, numbers={**early.numbers, "slipped": 1.0}), "ends low")
     if facts.rows < THRESHOLDS.waste_rows:
         return Answer("unclear", early)
     change = interval(path.change())

@@ -155,6 +155,11 @@ class Facts:
         """Whether the reward has risen, almost surely and by an amount that matters."""
         return self.view.rose
 
+    @property
+    def slipped(self) -> bool:
+        """Whether it lies below the start almost surely, by any amount."""
+        return float((self.view.rise[:, -1] < 0.0).mean()) >= THRESHOLDS.sure
+
     @cached_property
     def probably_rose(self) -> bool:
         """Whether it lies above the start almost surely, and more probably than not by an amount that matters."""

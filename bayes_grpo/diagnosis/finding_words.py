@@ -33,7 +33,7 @@ def basis_of(f: Finding, reason: str) -> str:
     basis = _BASIS.get(f.kind, "the failure probabilities")
     if f.kind == "holding" and "planned" in f.numbers:
         basis = "the plan"
-    if f.kind == "too_early" and "low" in f.numbers:
+    if f.kind == "too_early" and ("low" in f.numbers or "slipped" in f.numbers):
         basis = _MEANS
     return basis + {"finding": "", "forecast": " and the forecast", "costs": " and the costs given"}[reason]
 
@@ -199,6 +199,8 @@ def _too_early(f: Finding) -> str:
     if "last" in n:
         levels = f"from {n['first']:.2g} to {n['last']:.2g} in {n['rewards']:.0f} rows (best {n['most']:.2g})"
         return joined((f"the reward went {levels}", *(part.clause for part in f.parts)))
+    if "slipped" in n:
+        return f"no failure detected, but the reward lies below its start: {n['start']:.3g}, now {n['now']:.3g}"
     if "low" in n:
         change = f"{n['change']:.2g} [{n['low']:.2g}, {n['high']:.2g}]"
         return f"no failure detected; noise hides whether the reward rises (change {change} in {n['rewards']:.0f} rows)"

@@ -39,6 +39,13 @@ def test_a_reward_that_ends_at_its_lowest_is_not_told_to_go_on():
     assert (found.status, found.action.kind) == ("unclear", "wait")
 
 
+def test_a_reward_that_slips_is_not_told_to_go_on():
+    y = [0.96, 0.902, 0.938, 0.92, 0.878, 0.865, 0.792, 0.87, 0.887, 0.857]
+    found = diagnose(make_run(np.arange(50.0, 501.0, 50.0), y, reward_low=0.0, reward_high=1.0)).status
+    assert (found.status, found.action.kind) == ("unclear", "wait")
+    assert found.headline == "No failure detected, but the reward lies below its start: 0.923, now 0.867."
+
+
 def test_many_flat_and_noisy_rows_say_what_the_noise_hides():
     rng = np.random.default_rng(3)
     found = diagnose(make_run(steps(40), 18.0 + 0.8 * rng.standard_normal(40))).status
