@@ -27,6 +27,8 @@ _NORMAL_POINTS = np.linspace(-2.5, 2.5, 9)
 """Points of the grid, in standard deviations of the prior of log noise and log movement."""
 _SPACING = _NORMAL_POINTS[1] - _NORMAL_POINTS[0]
 _LEVEL_VARIANCE = 9.0
+_MIDDLE = np.array([[1.0, 0.5], [0.0, 1.0]])
+"""Level in the middle and slope, for which there is a prior, of the level at the first row and the rise since."""
 _OUTLIER_VARIANCE = 4.0
 """Relative to the variance of a jump."""
 
@@ -81,7 +83,9 @@ class _Rotated(NamedTuple):
         back: Matrix from coordinates to weighted rows, shape (n, n).
         root: Square roots of the rows' weights, shape (n,).
         rows: The rows less their mean, shape (n,).
-        line: Columns of level and slope, shape (n, 2).
+        line: Columns of the level at the first row and of the rise since, shape (n, 2). The walk begins at the first
+            row, so that noise alone tells one coordinate; a slope about the middle would share it with the level, and
+            in long logs the difference of the two would be rounding.
         events: Columns of a jump before rows 1 to n - 1, then of an outlier in rows 0 to n - 1, then a trend,
             shape (n, 2n).
     """
@@ -139,9 +143,9 @@ def _rotated(time: np.ndarray, rows: np.ndarray, weight: np.ndarray) -> _Rotated
     root = np.sqrt(weight)
     walk = np.minimum.outer(time, time) * np.outer(root, root)
     spread, back = np.linalg.eigh(walk)
-    line = np.stack([np.ones(n), time / time[-1] - 0.5], axis=1)
+    line = np.stack([np.ones(n), time / time[-1]], axis=1)
     jumps = np.tril(np.ones((n, n)))[:, 1:]
-    events = np.concatenate([jumps, np.eye(n), line[:, 1:]], axis=1)
+    events = np.concatenate([jumps, np.eye(n), line[:, 1:] - 0.5], axis=1)
     return _Rotated(
         spread=np.maximum(spread, 0.0),
         back=back,
@@ -167,7 +171,7 @@ def _cells(r: _Rotated, prior: PathPrior, line_variance: np.ndarray, event_varia
     variance = noise[:, None] ** 2 + movement[:, None] ** 2 * r.spread
     precision = 1.0 / variance
     weighted_line = precision[:, None, :] * r.line.T
-    information = weighted_line @ r.line + np.diag(1.0 / line_variance)
+    information = weighted_line @ r.line + _MIDDLE.T @ np.diag(1.0 / line_variance) @ _MIDDLE
     covariance = np.linalg.inv(information)
     line_rows = weighted_line @ r.rows
     fitted_line = (covariance @ line_rows[:, :, None])[:, :, 0]
@@ -212,7 +216,7 @@ def _draw(
     size_variance = np.where(none, 0.0, event_variance[np.maximum(event - 1, 0)])
     of_path = ((event > 0) & (event < n)) | (event == 2 * n)
 
-    line = rng.standard_normal((draws, 2)) * np.sqrt(line_variance)
+    line = rng.standard_normal((draws, 2)) * np.sqrt(line_variance) @ np.linalg.inv(_MIDDLE).T
     size = rng.standard_normal(draws) * np.sqrt(size_variance)
     walk = rng.standard_normal((draws, n)) * np.sqrt(walk_variance)
     noise = rng.standard_normal((draws, n)) * np.sqrt(noise_variance)
@@ -221,8 +225,7 @@ def _draw(
 
     columns = np.concatenate([np.broadcast_to(r.line.T, (draws, 2, n)), column[:, None, :]], axis=1)
     prior_precision = np.zeros((draws, 3, 3))
-    prior_precision[:, 0, 0] = 1.0 / line_variance[0]
-    prior_precision[:, 1, 1] = 1.0 / line_variance[1]
+    prior_precision[:, :2, :2] = _MIDDLE.T @ np.diag(1.0 / line_variance) @ _MIDDLE
     prior_precision[:, 2, 2] = 1.0 / np.where(none, 1.0, size_variance)
     precision = 1.0 / (noise_variance + walk_variance)
     weighted = columns * precision[:, None, :]
@@ -231,7 +234,8 @@ def _draw(
     solved = np.linalg.solve(information, right)[:, :, 0]
     answer = precision * difference - np.sum(weighted * solved[:, :, None], axis=1)
 
-    steady = steady + walk_variance * answer + (answer @ r.line * line_variance) @ r.line.T
-    size = size + size_variance * np.sum(column * answer, axis=1)
+    # Of line and event the solution itself: their prior variances times `answer` would multiply its rounding.
+    steady = steady + walk_variance * answer + solved[:, :2] @ r.line.T
+    size = size + solved[:, 2]
     path = steady + np.where(of_path, size, 0.0)[:, None] * column
     return (path @ r.back.T) / r.root

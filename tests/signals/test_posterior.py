@@ -108,6 +108,17 @@ def test_bands_cover_paths_of_the_prior():
     assert abs(tail / runs - 0.5) < 3.0 * np.sqrt(0.25 / runs)
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("block", [100.0, 1_667.0, 16_667.0])
+def test_long_logs_lose_nothing_to_rounding(block):
+    """Up to a million rows in 60 blocks: the first one is known far better than the walk to the next."""
+    place = np.arange(60.0)
+    rows = 0.8 - 0.6 * np.exp(-place / 12.0) + 0.001 * np.cos(7.0 * place)
+    found = path_draws(block * place, rows, np.full(60, block), PathPrior(), seed=0)
+    np.testing.assert_allclose(found.path.mean(axis=0), rows, atol=0.001)
+    assert found.path.std(axis=0).max() < 0.005
+
+
 def test_draws_depend_on_the_seed_alone():
     time, rows, weight = ROWS["jump"]
     first, again, other = (path_draws(time, rows, weight, PRIOR, seed).path for seed in (1, 1, 2))
