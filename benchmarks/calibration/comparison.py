@@ -259,7 +259,7 @@ def print_logs(lines: list[dict[str, Any]]) -> dict[str, Any]:
         if ahead is not None:
             best_lfo[ahead["regime"]] = best_lfo.get(ahead["regime"], 0) + 1
         print(
-            f"{x['key'][:38]:38s} {x['rows']:4d}  {top['regime']:12s} {top['elpd']:6.1f} {top['weight']:5.2f} "
+            f"{x['key'][:38]:38s} {x['about']['rows']:4d}  {top['regime']:12s} {top['elpd']:6.1f} {top['weight']:5.2f} "
             f"{top['r2']:5.2f}  {ahead['regime'] if ahead else '':12s} "
             f"{'all of them' if nothing else ', '.join(open_)}"
         )
