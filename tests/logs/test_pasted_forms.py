@@ -225,3 +225,60 @@ def test_the_end_of_another_list_before_the_rows_is_another_training(write):
     rows = [json.dumps({"step": i, "reward": r}) for i, r in enumerate((0.9, *REWARD), 0)]
     text = ",\n".join([rows[0].replace('"step": 0', '"step": 80'), "]\nLOG = [\n" + rows[1], *rows[2:]])
     assert_read(read_log(write("a.txt", text)), step=range(1, 5), reward=REWARD)
+
+
+def dictionary(reward: float) -> str:
+    return str({"loss": "0.1", "grad_norm": "0.5", "reward": str(reward), "kl": "0.01"})
+
+
+def test_bars_of_the_shell_of_a_notebook_stand_below_the_rows(write):
+    warned = "Both `max_new_tokens` (=384) and `max_length`(=32768) seem to have been set."
+    bars = [f" {i}% {i}/100 [0{i}:00<10:00, 60.5s/it]{warned}" for i in range(3, 8)]
+    lines = [x for bar, r in zip(bars[1:], REWARD, strict=True) for x in (dictionary(r), bar)]
+    run = read_log(write("a.txt", "\n".join([bars[0], *lines])))
+    assert_read(run, "of the progress bar of 100, shown below each row", step=[4, 5, 6, 7], reward=REWARD)
+    for end in ("", "\n{'train_runtime': '148.9', 'train_loss': '0.1'}\n 5% 5/100 [05:03<09:00, 60.5s/it]"):
+        one = read_log(write("b.txt", "\n".join([bars[1], dictionary(0.5), bars[2] + end])))
+        assert_read(one, "of the progress bar of 100, shown below the row", step=[5], reward=[0.5])
+
+
+def test_bars_that_load_a_model_count_no_steps(write):
+    bar = "Loading weights: 100%|████| 76/76 [00:00<00:00, 4600it/s]"
+    run = read_log(write("a.txt", "\n".join([bar, *map(dictionary, REWARD)])))
+    assert_read(run, step=range(1, 5), reward=REWARD)
+
+
+def test_lines_of_verl_in_the_quotes_of_a_program(write):
+    lines = [f'    "step:{i} - critic/score/mean:{r} - actor/grad_norm:0.5",' for i, r in enumerate(REWARD, 1)]
+    run = read_log(write("a.txt", "\n".join(lines)))
+    assert_read(run, step=range(1, 5), reward=REWARD, signals={"grad_norm": 0.5})
+
+
+def test_a_reward_in_the_lines_of_a_logger_that_count_nothing(write):
+    time = "(entrypoint pid=8455) 2026-03-26 15:07:10.801 | INFO     | skyrl.train.trainer:postprocess_outputs:776 - "
+    said = f"{time}Finished: 'generate', time cost: 78.47s"
+    lines = [x for r in REWARD[:2] for x in (said, f"{time}reward/avg_pass_at_5: 0.65, reward/avg_raw_reward: {r}")]
+    run = read_log(write("a.txt", "\n".join(lines)))
+    assert_read(run, step=[1, 2], reward=REWARD[:2], keys={"reward": "reward/avg_raw_reward"})
+
+
+def test_a_table_that_is_folded(write):
+    names = "| Step | Reward | KL | Step | Reward | KL |"
+    rows = [f"| {i} | {REWARD[i - 1]} | 0.1 | {i + 2} | {REWARD[i + 1]} | 0.1 |" for i in (1, 2)]
+    run = read_log(write("a.md", table(names, *rows)))
+    assert_read(run, step=range(1, 5), reward=REWARD, signals={"kl": 0.1})
+
+
+def test_a_row_that_was_cut_off_between_two_cells(write):
+    rows = [f"| {i} | {r} | 300.5 | 0.1 |" for i, r in enumerate(REWARD, 1)]
+    text = "\n".join(["| Step | Reward | length | KL |", "|---|---|---|---|", *rows]).removesuffix(" 300.5 | 0.1 |")
+    assert_read(read_log(write("a.md", text)), step=range(1, 5), reward=REWARD)
+
+
+def test_rows_cut_at_both_ends_are_two(write):
+    text = (
+        "'rewards/a/mean': 0.5, 'reward': 0.25, 'kl': 0.1}\n{'loss': 0.1, 'grad_norm': 0.5, 'rewards/b/mean': 0.1, 're"
+    )
+    run = read_log(write("a.txt", text))
+    np.testing.assert_array_equal(run.reward, [0.25, np.nan])
+    np.testing.assert_array_equal(run.signals["grad_norm"], [np.nan, 0.5])

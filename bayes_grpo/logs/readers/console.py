@@ -17,10 +17,17 @@ from bayes_grpo.logs.table import Table, to_float
 from bayes_grpo.logs.trainers import TRAINERS
 
 _BAR = re.compile(r"(\d{1,9})/(\d{1,9}) \[([^\]\n]{0,80})\]?")
-_BAR_TEXT = re.compile(r"[^|}\n]{0,80}?\d{1,3}%\|[^|\n]{0,400}+\|\s{0,4}\d{1,9}/\d{1,9} \[[^\]\n]{0,80}\]?")
+_BAR_TEXT = re.compile(r"[^|}\n]{0,80}?\d{1,3}%(?:\|[^|\n]{0,400}+\|)?\s{0,4}\d{1,9}/\d{1,9} \[[^\]\n]{0,80}\]?")
+_NARROW_BAR = re.compile(r"\d% \d{1,9}/\d{1,9} \[\d")
+"""A bar without its picture, as the shell of a notebook shows it."""
+_PREPARING = re.compile(
+    r"\A\W{0,8}(?:(?:down)?loading|fetching|saving|map|tokenizing|capturing|processed prompts)\b", re.IGNORECASE
+)
+"""What stands before a bar that counts no training."""
 _REWARD = re.compile(r"reward|score|\br_mean", re.IGNORECASE)
 _PREFIX = re.compile(r"^\s*\([\w.]+ pid=\d+(?:, ip=[\d.:a-f]+)?\)\s?")
-_LITERAL = re.compile(r"""\s{0,80}\(?(?:"([^"\n]*+)"|'([^'\n]*+)')\)?\s{0,80}""")
+_LOGURU = re.compile(r"\d{4}-\d\d-\d\d [\d:.]{8,15} \| [A-Z]{4,8}\s{1,9}\| [\w.]{1,80}:[\w<>]{1,80}:\d{1,7} - ")
+_LITERAL = re.compile(r"""\s{0,80}\(?(?:"([^"\n]*+)"|'([^'\n]*+)')\)?,?\s{0,80}""")
 """A part of a long text, as Python prints it over several lines."""
 JSON_START = re.compile(r'\A\s*+(?:\[\s*+)?\{\s*+"')
 """A JSON document or JSON lines; other readers take those."""
@@ -28,30 +35,33 @@ MAX_LINE = 65_536
 """Characters of a line of console text; a longer one is no row of metrics, and is passed over with a note."""
 
 
-type Bars = tuple[tuple[int, int, bool], ...]
-"""Progress bars of a line: steps done, steps planned, whether it shows the time of a step."""
+type Bars = tuple[tuple[int, int, bool, bool], ...]
+"""Progress bars of a line: steps done, steps planned, whether it shows the time of a step, whether it has a picture."""
 
 
 def lines_of(text: str) -> Iterator[tuple[str, Bars]]:
-    """Lines of at most `MAX_LINE` characters, without escape sequences, bars and Ray's prefix; and their bars.
+    """Lines of at most `MAX_LINE` characters, without escape sequences and bars; and their bars.
 
-    A carriage return ends a line too. Texts as Python prints them, in a list or over several lines, lose their quotes.
+    A carriage return ends a line too. The prefixes of Ray and loguru are left out, and so are the quotes of texts as
+    Python prints them, in a list or over several lines.
     """
     for raw in _raw_lines(text):
         if len(raw) > MAX_LINE:
             continue
         line = _PREFIX.sub("", raw, count=1) if raw.lstrip()[:1] == "(" else raw
         line = line if line.isascii() else in_english(line)
+        line = _LOGURU.sub("", line, count=1) if " | " in line else line
         if (literal := _LITERAL.fullmatch(line)) is not None:
             line = literal[1] or literal[2] or ""
         for part in line.split("', '") if "', '" in line and "':" not in line else (line,):
-            if "%|" not in part:
+            if "%|" not in part and not ("% " in part and _NARROW_BAR.search(part)):
                 yield part, ()
                 continue
             bars = (
-                (int(done), int(planned), "it/s" in text or "s/i" in text) for done, planned, text in _BAR.findall(part)
+                (int(done), int(planned), "it/s" in shown or "s/i" in shown, "%|" in part)
+                for done, planned, shown in _BAR.findall(part)
             )
-            yield _BAR_TEXT.sub("", part), tuple(bars)
+            yield _BAR_TEXT.sub("", part), () if _PREPARING.match(part) else tuple(bars)
 
 
 def too_long(text: str, longest: int = MAX_LINE) -> tuple[str, ...]:
@@ -333,22 +343,28 @@ _REWARD_KEYS = frozenset(k for t in TRAINERS for k in t.keys["reward"] if "/" in
 def _block_rows(text: str) -> Rows:
     """A row for every heading with a step, of the numbers that the lines below name once.
 
-    Without a heading a trainer's keys, one a line, are one row.
+    Without a heading a trainer's keys, one a line, are one row, until its reward comes again.
     """
     blocks: list[tuple[re.Match[str], list[tuple[str, str]]]] = []
-    alone: list[tuple[str, str]] = []
+    alone: list[dict[str, float]] = [{}]
     for line, _ in lines_of(text):
         if len(line) > _MAX_LINE_OF_BLOCK:
             continue
         line = _SUMMARY_LINE.sub(r"\1: ", line)
         if (heading := _HEADING.fullmatch(line)) is not None:
             blocks.append((heading, []))
-        elif blocks or len(text) <= _SHORT:
-            (blocks[-1][1] if blocks else alone).extend((pair[1], pair[2]) for pair in _block_pairs(line))
-    rewarded = any(normal(name) in _REWARD_KEYS for name, _ in alone)
-    named = {name: to_float(value) for name, value in alone if rewarded or ("/" in name and not names_reward((name,)))}
-    if named and not blocks:  # without a reward, for the refusal
-        yield named, None
+        elif blocks:
+            blocks[-1][1].extend((pair[1], pair[2]) for pair in _block_pairs(line))
+        elif len(text) <= _SHORT:
+            row = {pair[1]: to_float(pair[2]) for pair in _block_pairs(line)}
+            if any(name in alone[-1] and normal(name) in _REWARD_KEYS for name in row):
+                alone.append({})
+            alone[-1].update(row)
+    rewarded = any(normal(name) in _REWARD_KEYS for row in alone for name in row)
+    for row in () if blocks else alone:
+        named = {k: v for k, v in row.items() if rewarded or ("/" in k and not names_reward((k,)))}
+        if named:  # without a reward, for the refusal
+            yield named, None
     for heading, pairs in blocks:
         names = Counter(name for name, _ in pairs)
         row = {name: to_float(value) for name, value in pairs if names[name] == 1}

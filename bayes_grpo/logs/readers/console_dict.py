@@ -90,7 +90,8 @@ def _read_console_dict(source: Source, wanted: str | None) -> Parsed:
     found, copies = _without_copies(found)
     rows = _counted_outcomes(_at_rollouts([f.row for f in found]))
     notes = ("console text is rounded; trainer_state.json, where it exists, is exact", *too_long(source.text), *copies)
-    if len(rows) > 1 and all(map(_is_train, rows)) and len(set().union(*rows)) == sum(map(len, rows)):
+    spaces = [{key.partition("/")[0] for key in row} for row in rows]
+    if len(rows) > 1 and all(map(_is_train, rows)) and len(set().union(*spaces)) == sum(map(len, spaces)):
         return parsed_rows([dict(pair for row in rows for pair in row.items())], notes=notes)  # parts of one row
     if not any(_STEP_KEY.search(k) for row in rows for k in row):
         found = [f._replace(row=marked_evaluation(row)) for f, row in zip(found, rows, strict=True)]
@@ -171,6 +172,12 @@ def _on_bar(
             steps = range(planned, planned * len(part) + 1, planned)
             return _placed(rows, steps), None, (f"the steps are those of progress bars of {planned} each",)
     below = [*(f.passed for f in part[1:]), after]
+    n = sum(train)
+    shown = [bar for bars in below for bar in bars.items()]
+    if n == 1 and shown:
+        planned, (step, _) = shown[0]
+        note = f"the step is that of the progress bar of {planned}, shown below the row"
+        return _placed(rows, [step] * len(rows)), float(planned), (note,)
     for planned in below[0]:  # or it is below every row, and moves on from row to row
         steps = [bars.get(planned, (0, 0))[0] for bars in below]
         if planned not in after and len(part) > 1:  # the log ends before the bar is shown again
@@ -178,11 +185,10 @@ def _on_bar(
         if len(part) > 1 and all(train) and all(b > a for a, b in pairwise(steps)):
             note = f"the step is that of the progress bar of {planned}, shown below each row"
             return _placed(rows, steps), float(planned), (note,)
-    passed = [bar for bars in (part[0].passed, *below) for bar in bars.items()]
+    passed = [*part[0].passed.items(), *shown]
     if not passed:
         return rows, None, ()
     planned, (_, done) = passed[-1]
-    n = sum(train)
     alone = n > 2 and done % n != 0 and done % (n - 1) == 0  # the first row is the first step alone
     if n < 2 or done < n or (done % n and not alone):
         return rows, None, (
@@ -211,10 +217,13 @@ class _Bars:
         self.counts: dict[int, int] = {}
         self.passed: dict[int, tuple[int, int]] = {}
 
-    def see(self, shown: Iterable[tuple[int, int, bool]], counting: frozenset[int] | None) -> None:
-        """Moves the bars of a line on; of those that do not count the training the last counts stay."""
-        for done, planned, timed in shown:
-            if counting is None or planned in counting:
+    def see(self, shown: Bars, counting: frozenset[int] | None) -> None:
+        """Moves the bars of a line on; of those that do not count the training the last counts stay.
+
+        The shell of a notebook shows bars without a picture, and below the rows alone.
+        """
+        for done, planned, timed, pictured in shown:
+            if pictured and (counting is None or planned in counting):
                 self.counts.pop(planned, None)
                 self.counts[planned] = done
             if timed:

@@ -118,7 +118,9 @@ def _text_grids(text: str) -> Iterator[_Grid]:
                 if _is_heading(cells):
                     break
                 if boxed and end == len(lines) - 1 and 1 < len(cells) < len(names):
-                    cells = [*cells[:-1], *[""] * (len(names) - len(cells) + 1)]
+                    ended = other.endswith("|") and rows[-1:] == [split(lines[end - 1])]  # between two cells
+                    cells = cells if ended else cells[:-1]
+                    cells += [""] * (len(names) - len(cells))
                 wide = split is str.split and len(cells) == len(names) + 1  # a data frame prints its index
                 if len(cells) == len(names) + wide:
                     rows.append(cells[wide:])
@@ -178,8 +180,18 @@ def _rows(table: str) -> Iterator[list[str]]:
         yield [" ".join(unescape(cell).split()) for cell in cells]
 
 
+def _unfolded(grid: _Grid) -> _Grid:
+    """A table whose columns come again beside themselves, as one below the other."""
+    names, n = grid.names, len(grid.names)
+    for width in (w for w in range(2, n // 2 + 1) if n % w == 0 and names == names[:w] * (n // w)):
+        rows = [row[at : at + width] for at in range(0, n, width) for row in grid.rows]
+        return grid._replace(names=names[:width], rows=rows)
+    return grid
+
+
 def _metrics(grid: _Grid) -> Parsed | None:
     """The table as one of metrics by step, None where it is none; rows without a step are left out."""
+    grid = _unfolded(grid)
     names = grid.names
     runs = [[row[i] for row in grid.rows if i < len(row)] for i, x in enumerate(names) if normal(x) in RUN_KEYS]
     if not names_reward(names) or any(len({*words}) == len(words) for words in runs):
