@@ -78,6 +78,6 @@ def test_curvature_of_a_fit():
 
 def test_curvature_without_a_learning_rate_is_refused():
     fitted = fit(noisy(momentum=0.5, refresh_interval=4), "exponential", seed=0)
-    with pytest.raises(SettingError, match="--set learning_rate"):
+    with pytest.raises(SettingError, match=r"settings=\{.learning_rate"):
         stiffness_of_fit(fitted)
     assert stiffness_of_fit(fitted, learning_rate=1e-3).source == "lagged_run"
