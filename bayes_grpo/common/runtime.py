@@ -35,20 +35,6 @@ def release_memory() -> None:
             ctypes.CDLL(None).malloc_trim(0)
 
 
-_M_ARENA_MAX = -8
-"""Of glibc's `mallopt`: the number of heaps (https://man7.org/linux/man-pages/man3/mallopt.3.html)."""
-
-
-def share_heap() -> None:
-    """One heap for all threads, where the C library makes one for each (glibc); before threads begin.
-
-    The threads that compile a fit's programs leave theirs nearly empty: 530 MB in place of 640, in the same time.
-    """
-    if sys.platform == "linux":
-        with suppress(OSError, AttributeError):  # another C library
-            ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
-
-
 Progress = Callable[[str], None]
 """Called with a short phrase at the start of every stage."""
 StageProgress = Callable[..., None]
