@@ -17,6 +17,7 @@ from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.records import Action, ActionKind
 from bayes_grpo.diagnosis.status import ALARMING, Status, StatusWord
+from bayes_grpo.signals.thresholds import THRESHOLDS
 
 if TYPE_CHECKING:
     from bayes_grpo.checking import Check
@@ -202,6 +203,7 @@ def decision_given(status: Status | None, decision: Decision) -> str:
 
 
 _RISES = ("rising", "risen")
+"""Kinds of findings of a reward that has been rising."""
 
 
 def forecast_given(status: Status, summary: ForecastSummary) -> ForecastSummary:
@@ -216,7 +218,7 @@ def forecast_given(status: Status, summary: ForecastSummary) -> ForecastSummary:
         the finding. Where it rises, and the forecast sees no likely gain, both are put next to each other.
     """
     if status.status not in (*ALARMING, "watch"):
-        if status.finding.kind not in _RISES or summary.p_gain >= 0.5:
+        if status.finding.kind not in _RISES or summary.p_gain >= THRESHOLDS.probable:
             return summary
         return replace(summary, so_far=f"So far: {sentence_case(status.headline, upper=False)}")
     found = f"{status.named}: {status.headline}"

@@ -178,9 +178,7 @@ def _diagnosis(found: Diagnosis) -> BatchRow:
 
 def _levels(name: str, path: SignalPath) -> BatchRow:
     """First, last and best level of a reward, without the noise of its rows, and the step of the best."""
-    levels = {"first": path.start, "last": path.now, "best": path.best}
-    found = {f"{name}_{word}": path.shown(draws) for word, draws in levels.items()}
-    return found | {f"{name}_best_step": path.best_step}
+    return {f"{name}_{word}": value for word, value in path.shown_levels._asdict().items()}
 
 
 def _fit(summary: Summary) -> BatchRow:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from bayes_grpo.common.intervals import percent
 from bayes_grpo.common.text import amount
 from bayes_grpo.diagnosis.wording import step_name
+from bayes_grpo.signals.thresholds import THRESHOLDS
 
 if TYPE_CHECKING:
     from bayes_grpo.diagnosis.records import Action
@@ -26,7 +27,7 @@ def _go_on(a: Action) -> str:
         return f"go on to step {a.step:g}: {percent(n['pays'])} chance that going on pays"
     if a.reason != "forecast":
         return "go on"
-    unlikely = n["p_gain"] < 0.5
+    unlikely = n["p_gain"] < THRESHOLDS.probable
     return f"go on only if its steps are cheap: {_gain(a)}" if unlikely else f"go on: {_gain(a)}"
 
 

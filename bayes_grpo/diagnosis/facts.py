@@ -98,7 +98,7 @@ class Facts:
     @cached_property
     def declined(self) -> bool:
         """Whether it lies below its start by any amount, and nothing else is to be suspected."""
-        return float((self.view.reward.change() < 0.0).mean()) > 1.0 - THRESHOLDS.suspect
+        return float((self._rise < 0.0).mean()) > 1.0 - THRESHOLDS.suspect
 
     @cached_property
     def signs(self) -> tuple[Finding, ...]:
@@ -150,7 +150,12 @@ class Facts:
         """Whether the best checkpoint is the last one, so that nothing is gained by going back."""
         return self.checkpoint is not None and self.checkpoint >= self.view.last_step
 
-    @cached_property
+    @property
+    def _rise(self) -> np.ndarray:
+        """Draws of the reward's change from its start to now, as a share of its span, shape (draws,)."""
+        return self.view.rise[:, -1]
+
+    @property
     def rose(self) -> bool:
         """Whether the reward has risen, almost surely and by an amount that matters."""
         return self.view.rose
@@ -158,17 +163,17 @@ class Facts:
     @property
     def slipped(self) -> bool:
         """Whether it lies below the start almost surely, by any amount."""
-        return float((self.view.rise[:, -1] < 0.0).mean()) >= THRESHOLDS.sure
+        return float((self._rise < 0.0).mean()) >= THRESHOLDS.sure
 
-    @cached_property
+    @property
     def probably_rose(self) -> bool:
         """Whether it lies above the start almost surely, and more probably than not by an amount that matters."""
-        return self.crept and float((self.view.rise[:, -1] > THRESHOLDS.material).mean()) >= THRESHOLDS.probable
+        return self.crept and float((self._rise > THRESHOLDS.material).mean()) >= THRESHOLDS.probable
 
     @property
     def crept(self) -> bool:
         """Whether it lies above the start almost surely, by any amount."""
-        return float((self.view.rise[:, -1] > 0.0).mean()) >= THRESHOLDS.sure
+        return float((self._rise > 0.0).mean()) >= THRESHOLDS.sure
 
     @property
     def resting(self) -> bool:

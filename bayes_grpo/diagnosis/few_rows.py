@@ -1,4 +1,4 @@
-"""One or two rows by themselves: direct measurements of a step, and the limits of these."""
+"""Few rows: direct measurements of a step where one or two stand alone, and of the last of some more."""
 
 from __future__ import annotations
 

@@ -11,13 +11,10 @@ from typing import TYPE_CHECKING
 from bayes_grpo.common.intervals import percent
 from bayes_grpo.common.text import amount
 from bayes_grpo.diagnosis.wording import LABELS, joined, label_of, signal_words, step_name
+from bayes_grpo.signals.thresholds import THRESHOLDS
 
 if TYPE_CHECKING:
     from bayes_grpo.diagnosis.records import Finding
-
-
-_SURE = 0.8
-"""Probability from which on a reward that rises is written of without "probably"."""
 
 
 def finding_clauses(f: Finding) -> tuple[str, str]:
@@ -26,16 +23,6 @@ def finding_clauses(f: Finding) -> tuple[str, str]:
         return _mode(f)
     made = _FINDINGS[f.kind](f)
     return (made, "") if isinstance(made, str) else made
-
-
-def basis_of(f: Finding, reason: str) -> str:
-    """Basis of a status by its finding and the reason of its action, such as "the failure probabilities"."""
-    basis = _BASIS.get(f.kind, "the failure probabilities")
-    if f.kind == "holding" and "planned" in f.numbers:
-        basis = "the plan"
-    if f.kind == "too_early" and ("low" in f.numbers or "slipped" in f.numbers):
-        basis = _MEANS
-    return basis + {"finding": "", "forecast": " and the forecast", "costs": " and the costs given"}[reason]
 
 
 def _since(f: Finding) -> str:
@@ -172,7 +159,7 @@ def _not_risen(f: Finding) -> str:
 
 
 def _rising(f: Finding) -> str:
-    rises = "is rising" if f.probability >= _SURE else "is probably rising"
+    rises = "is rising" if f.probability >= 1.0 - THRESHOLDS.suspect else "is probably rising"
     return f"the reward {rises}; no failure detected"
 
 
@@ -219,7 +206,7 @@ def _falls_early(f: Finding) -> str:
     signs = (part.clause for part in f.parts)
     chance = f"{percent(n['lost'])} chance that it is lost, by {n['rewards']:.0f} rewards"
     fell = _signal_fell(f)
-    if f.probability < 0.5:
+    if f.probability < THRESHOLDS.probable:
         fell = f"{signal_words(f.signals[0])} may have fallen from {n['best']:.2g} to {n['now']:.2g}"
     return joined((fell, *signs, chance))
 
@@ -396,19 +383,3 @@ _FINDINGS: Mapping[str, Callable[[Finding], str | tuple[str, str]]] = {
     "freshness": _freshness,
 }
 """Kind that is no mode → its template."""
-_MEANS = "the drawn paths of the reward"
-_BASIS: Mapping[str, str] = {
-    **dict.fromkeys(("lost_reward", "falls_early", "swings", "rising", "risen", "holding", "flat"), _MEANS),
-    **dict.fromkeys(("constant_reward", "constant_so_far", "stuck_reward"), "the reward's rows"),
-    **dict.fromkeys(("mostly_solved", "at_ceiling"), "the reward's level"),
-    **dict.fromkeys(("ended", "ended_flat"), "the schedule and the reward"),
-    **dict.fromkeys(("evaluation_fell", "evaluation_stays"), "train and evaluation reward"),
-    "too_early": "the number of rows",
-    "not_finite": "the logged values",
-    "instability_signs": "the logged signals",
-    **dict.fromkeys(("component_fell", "scheduled_weight"), "the reward components"),
-    "solved": "the evaluation reward",
-    "at_rest": "the reward",
-    "few_rows": "the number of rewards",
-}
-"""Kind → what a status with such a finding rests on, where that is not the failure probabilities."""

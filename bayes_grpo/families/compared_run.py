@@ -48,5 +48,4 @@ def _levels(paths: RunPaths | None, table: Series) -> RewardLevels:
         path = paths.reward if paths.reward_key == table.signal else paths.held_out
     if path is None:
         return reward_levels(table.step, table.y)
-    first, last, best = (path.shown(draws) for draws in (path.start, path.now, path.best))
-    return RewardLevels(first, last, best, path.best_step)
+    return path.shown_levels

@@ -13,12 +13,12 @@ _FEWEST = 3
 
 
 class RewardLevels(NamedTuple):
-    """Means of a tenth of the rows each.
+    """Levels of a reward: means of a tenth of the rows each, or levels of its path (`SignalPath.shown_levels`).
 
     Attributes:
-        first: Mean of the first rows, reward; NaN without rows.
-        last: Mean of the last ones.
-        best: Highest mean of as many rows that follow each other.
+        first: The first level, reward; NaN without rows.
+        last: The last one.
+        best: The best one, over as many rows that follow each other.
         best_step: Step of the last of these; NaN without rows.
     """
 

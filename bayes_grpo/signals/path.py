@@ -16,6 +16,7 @@ from typing import Literal
 
 import numpy as np
 
+from bayes_grpo.rows.levels import RewardLevels
 from bayes_grpo.rows.series import row_blocks
 from bayes_grpo.signals.logged import Logged
 from bayes_grpo.signals.posterior import PATH_DRAWS, PathPrior, path_draws
@@ -164,6 +165,12 @@ class SignalPath:
     def recent(self) -> np.ndarray:
         """Draws of the path, with the last level in the place of the last block, shape (draws, n)."""
         return np.concatenate([self.draws[:, :-1], self.now[:, None]], axis=1)
+
+    @property
+    def shown_levels(self) -> RewardLevels:
+        """First, last and best level as a sentence shows them, and the step of the best."""
+        first, last, best = (self.shown(draws) for draws in (self.start, self.now, self.best))
+        return RewardLevels(first, last, best, self.best_step)
 
     def shown(self, draws: np.ndarray) -> float:
         """Median of a level as a sentence shows it: 0 where it is nothing beside the span."""

@@ -156,6 +156,11 @@ def _rotated(time: np.ndarray, rows: np.ndarray, weight: np.ndarray) -> _Rotated
     )
 
 
+def _line_precision(line_variance: np.ndarray) -> np.ndarray:
+    """Prior precision of the columns of the line, of the variances of level and slope in the middle, shape (2, 2)."""
+    return _MIDDLE.T @ np.diag(1.0 / line_variance) @ _MIDDLE
+
+
 def _cells(r: _Rotated, prior: PathPrior, line_variance: np.ndarray, event_variance: np.ndarray) -> _Cells:
     """Weights of noise, movement and event, each by its exact marginal likelihood."""
     points = len(_NORMAL_POINTS)
@@ -171,7 +176,7 @@ def _cells(r: _Rotated, prior: PathPrior, line_variance: np.ndarray, event_varia
     variance = noise[:, None] ** 2 + movement[:, None] ** 2 * r.spread
     precision = 1.0 / variance
     weighted_line = precision[:, None, :] * r.line.T
-    information = weighted_line @ r.line + _MIDDLE.T @ np.diag(1.0 / line_variance) @ _MIDDLE
+    information = weighted_line @ r.line + _line_precision(line_variance)
     covariance = np.linalg.inv(information)
     line_rows = weighted_line @ r.rows
     fitted_line = (covariance @ line_rows[:, :, None])[:, :, 0]
@@ -225,7 +230,7 @@ def _draw(
 
     columns = np.concatenate([np.broadcast_to(r.line.T, (draws, 2, n)), column[:, None, :]], axis=1)
     prior_precision = np.zeros((draws, 3, 3))
-    prior_precision[:, :2, :2] = _MIDDLE.T @ np.diag(1.0 / line_variance) @ _MIDDLE
+    prior_precision[:, :2, :2] = _line_precision(line_variance)
     prior_precision[:, 2, 2] = 1.0 / np.where(none, 1.0, size_variance)
     precision = 1.0 / (noise_variance + walk_variance)
     weighted = columns * precision[:, None, :]

@@ -12,6 +12,7 @@ from bayes_grpo.common.picture import canvas, headline, one_panel
 from bayes_grpo.common.results import reward_words
 from bayes_grpo.common.text import drawable
 from bayes_grpo.logs.run import Run
+from bayes_grpo.rows.levels import RewardLevels
 from bayes_grpo.signals.path import SignalPath
 from bayes_grpo.signals.run_paths import RunPaths
 
@@ -81,7 +82,7 @@ def plot_compare_runs(compared: Compared, figure: Canvas | None = None) -> Canva
     axes.spines[["top", "right"]].set_visible(False)
     _finish(figure, axes, compared.signal, compared.sentence)
     heads = ("run", "recipe", "first", "last", "best", "at step", "status")
-    lines = [(drawable(run.name, 40), run.recipe, *_levels_text(*run.levels), run.status.status) for run in listed]
+    lines = [(drawable(run.name, 40), run.recipe, *_levels_text(run.levels), run.status.status) for run in listed]
     _draw_table(below, heads, lines, [_SIDES[run.recipe] for run in listed])
     return figure
 
@@ -133,9 +134,9 @@ def _with_room_below(figure: Canvas | None, lines: int) -> tuple[Canvas, Axes, A
     return figure, axes, below
 
 
-def _levels_text(first: float, last: float, best: float, best_step: float) -> list[str]:
+def _levels_text(levels: RewardLevels) -> list[str]:
     """First, last and best level of a reward, and the step of the best."""
-    return [*(f"{value:.3g}" for value in (first, last, best)), f"{best_step:g}"]
+    return [*(f"{value:.3g}" for value in levels[:3]), f"{levels.best_step:g}"]
 
 
 class _Curve(NamedTuple):
@@ -161,8 +162,7 @@ class _Curve(NamedTuple):
     @property
     def cells(self) -> list[str]:
         """Run, kind, first, last and best level, and the step of the best."""
-        first, last, best = (self.path.shown(x) for x in (self.path.start, self.path.now, self.path.best))
-        return [drawable(self.name, 40), self.kind, *_levels_text(first, last, best, self.path.best_step)]
+        return [drawable(self.name, 40), self.kind, *_levels_text(self.path.shown_levels)]
 
 
 def _curves(run: Run, paths: RunPaths, color: Any) -> list[_Curve]:
