@@ -170,7 +170,8 @@ class SignalPath:
     def shown_levels(self) -> RewardLevels:
         """First, last and best level as a sentence shows them, and the step of the best."""
         first, last, best = (self.shown(draws) for draws in (self.start, self.now, self.best))
-        return RewardLevels(first, last, best, self.best_step)
+        # Of the level itself: `best_step` may be any later step within the noise of a row, which is for checkpoints.
+        return RewardLevels(first, last, best, float(self.last_step[self.best_block]))
 
     def shown(self, draws: np.ndarray) -> float:
         """Median of a level as a sentence shows it: 0 where it is nothing beside the span."""
