@@ -282,3 +282,21 @@ def test_rows_cut_at_both_ends_are_two(write):
     run = read_log(write("a.txt", text))
     np.testing.assert_array_equal(run.reward, [0.25, np.nan])
     np.testing.assert_array_equal(run.signals["grad_norm"], [np.nan, 0.5])
+
+
+def test_remarks_behind_the_values_of_a_dictionary(write):
+    text = """
+        {
+          'loss': 0.001,              # of the policy, 'small'
+          'completions/mean_length': 330,    # tokens
+          'completions/clipped_ratio': 0.35, # cut off
+
+          'reward': 0.7,              # mean {of all}
+          'kl': 0.001,                # KL
+                                      # above 5 it is a danger
+          'global_step/max_steps': '300/2622'  # the comma is missing
+          'remaining_time': '15h 30m'
+          'train_speed(s/it)': 24.3   # seconds
+        }"""
+    run = read_log(write("a.txt", text))
+    assert_read(run, step=[300], reward=[0.7], signals={"kl": 0.001, "completions_clipped_ratio": 0.35})

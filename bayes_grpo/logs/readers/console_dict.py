@@ -31,8 +31,8 @@ from bayes_grpo.logs.trainers import GENERIC, identify
 
 _OPEN = re.compile(r"\{\s*['\"]|\A\s{0,40}\{\s{0,8}\Z")
 """The start of a dict: a brace and a key, or a line with nothing but the brace."""
-_TOKEN = re.compile(r"\\.|'(?:[^'\\]|\\.)*+'|\"(?:[^\"\\]|\\.)*+\"|[{}]")
-"""A whole text, in which braces count nothing, or a brace."""
+_TOKEN = re.compile(r"\\.|'(?:[^'\\]|\\.)*+'|\"(?:[^\"\\]|\\.)*+\"|[{}]|(?<![^\s,])#\s.*")
+"""A whole text, in which braces count nothing, a brace, or a remark up to the end of its line."""
 _CALL = re.compile(r"\b(?:[A-Za-z_]\w{0,20}\.){0,2}[A-Za-z_]\w{0,20}\(\s*([-+.\w]{1,40})\s*(?:,[^()]{0,80})?\)")
 _NO_ESCAPE = re.compile(r"(?<!\\)((?:\\\\)*)\\(?=[^\\'\"abfnrtvxuUN0-7\n])")  # a backslash of a path, which warns
 _ABRIDGED = re.compile(r"(?<=[{,])\s*(?:\.\.\.|…)\s*,?")
@@ -42,7 +42,7 @@ _DICT_COUNT = re.compile(r"\b(rollout|perf|step|eval)\s{1,4}(\d{1,12})\s*:\s*$",
 _PERF = "perf/step"
 _NO_BRACES = re.compile(r"(\s{0,8}\w{4,7}\s\d{1,12}:\s?(?:\.\.\.|…))?\s{0,40}['\"][\w/@. -]{1,80}['\"]\s?:(?=.*:)")
 """Pairs of a dict that was pasted without its braces, or abridged before them."""
-_PAIR = re.compile(r"[^{'\"\n]{0,40}['\"]([\w@. -]{1,40}/[\w/@. -]{1,80})['\"]\s?:[^{}'\"\n]{1,60}")
+_PAIR = re.compile(r"[^{'\"\n]{0,40}['\"]([\w@. -]{1,40}/[\w/@. -]{1,80})['\"]\s?:[^{}#'\"\n]{1,60}")
 """One of them on a line of its own."""
 _OUTCOME = re.compile(r" reward (\d{1,6}(?:\.\d{1,6})?)$")
 """The end of an outcome's name: the reward of its answer."""
@@ -290,6 +290,9 @@ def _dicts(log: str) -> Iterator[_Found]:
             end = None
             limit = at + _MAX_LENGTH + 1 - len(text)
             for token in _TOKEN.finditer(piece, at, limit):
+                if token[0].startswith("#"):
+                    limit = token.start()
+                    break
                 depth += (token[0] == "{") - (token[0] == "}")
                 if not 0 < depth <= _MAX_DEPTH:
                     end = token.end()
@@ -297,8 +300,10 @@ def _dicts(log: str) -> Iterator[_Found]:
             text += piece[at : limit if end is None else end]
             if end is None:
                 text = text if len(text) <= _MAX_LENGTH else ""
+                if limit < len(piece) and text and text.rstrip()[-1] not in ",:{[":
+                    text += ","  # a line that ends in a remark ends a value
                 break
-            row = parse_dict(text)
+            row = parse_dict(text) or parse_dict(before_cut(text))
             if row and (counting is not None or any(map(_METRIC.search, row))):
                 yield bars.found(_dict_counted(before, row))
                 if CLOSING[0] in row:
