@@ -300,3 +300,11 @@ def test_remarks_behind_the_values_of_a_dictionary(write):
         }"""
     run = read_log(write("a.txt", text))
     assert_read(run, step=[300], reward=[0.7], signals={"kl": 0.001, "completions_clipped_ratio": 0.35})
+
+
+def test_columns_that_a_line_in_words_names(write):
+    rows = [f" {10 * i}  {r}  {0.1 * i:.3f}  300.5" for i, r in enumerate(REWARD, 1)]
+    rows[1] += "   <- the spike"
+    text = "\n".join(["It fell (see above).", "", "Per step (step / reward / KL / mean_len):", "```", *rows, "```"])
+    run = read_log(write("a.md", text))
+    assert_read(run, step=[10, 20, 30, 40], reward=REWARD, signals={"kl": [0.1, 0.2, 0.3, 0.4]})

@@ -93,7 +93,18 @@ def _between_boxes(line: str) -> list[str]:
     return [cell.replace("**", "").strip().strip("*`")[:_MAX_CELL] for cell in cells]
 
 
-_SPLITS = (_between_boxes, lambda line: [cell.strip() for cell in re.split(r"[,\t;]", line)], str.split)
+_IN_WORDS = re.compile(r"(?:[\w@%. -]{1,40} / ){1,40}[\w@%. -]{1,40}(?=\)?\s?:?\s*\Z)")
+_NUMBERS = re.compile(r"(?:\s{0,9}[-+\d.][\d.eE+-]{0,30}%?(?!\S)){1,40}")
+
+
+def _below_words(line: str) -> list[str]:
+    """Names that a line in words lists, "per step (step / reward / KL):", or the numbers that begin a line."""
+    if " / " in line and (found := _IN_WORDS.search(line)) is not None:
+        return [name.strip() for name in found[0].split(" / ")]
+    return numbers[0].split() if (numbers := _NUMBERS.match(line)) is not None else line.split()
+
+
+_SPLITS = (_between_boxes, lambda line: [cell.strip() for cell in re.split(r"[,\t;]", line)], _below_words)
 """How the cells of a line in a text are separated."""
 
 
@@ -121,7 +132,7 @@ def _text_grids(text: str) -> Iterator[_Grid]:
                     ended = other.endswith("|") and rows[-1:] == [split(lines[end - 1])]  # between two cells
                     cells = cells if ended else cells[:-1]
                     cells += [""] * (len(names) - len(cells))
-                wide = split is str.split and len(cells) == len(names) + 1  # a data frame prints its index
+                wide = split is _below_words and len(cells) == len(names) + 1  # a data frame prints its index
                 if len(cells) == len(names) + wide:
                     rows.append(cells[wide:])
                 if end - i - len(rows) > _MISSES:
