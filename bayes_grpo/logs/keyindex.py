@@ -19,6 +19,8 @@ from bayes_grpo.logs.table import Table
 
 _WRAPPERS = ("metrics/", "data/", "logs/", "log/", "values/", "scalars/")
 """Objects that scripts put a row's metrics into."""
+_ASIDE = re.compile(r"([^()]+)_\((?!.*(?:std|var|min|max|median|p\d|eval|val|test|delta|change|ema|moving))[^()]+\)")
+"""A name with a remark behind it, "test reward (against the base)", that does not say of which statistic it is."""
 OWN = "bayes_grpo/"
 """Before every key that our callback writes into a trainer's log: our results are no signals of the run."""
 MAX_COLUMNS = 200
@@ -50,6 +52,8 @@ class KeyIndex:
         for name, key in list(self.raw.items()):
             if name.startswith(_WRAPPERS):
                 self.raw.setdefault(name.partition("/")[2], key)
+            if (aside := _ASIDE.fullmatch(name)) is not None:
+                self.raw.setdefault(aside[1], key)
         self.keys = tuple(dict.fromkeys(self.raw.values()))
 
     def find(self, patterns: Iterable[str], prefixes: Sequence[str] = ("",)) -> list[list[str]]:

@@ -308,3 +308,22 @@ def test_columns_that_a_line_in_words_names(write):
     text = "\n".join(["It fell (see above).", "", "Per step (step / reward / KL / mean_len):", "```", *rows, "```"])
     run = read_log(write("a.md", text))
     assert_read(run, step=[10, 20, 30, 40], reward=REWARD, signals={"kl": [0.1, 0.2, 0.3, 0.4]})
+
+
+def test_remarks_behind_the_names_of_columns(write):
+    names = "| Step | Train reward (self-play) | Test reward (against the base) | Reward (std) | KL (k3) |"
+    rows = [f"| {i} | ~ {r} | ~ +{r} to +{r + 0.2:.1f} | 0.4 | 0.1 |" for i, r in enumerate([0.2, 0.4], 1)]
+    run = read_log(write("a.md", table(names, *rows)))
+    assert_read(run, reward=[0.2, 0.4], evals={1: 0.3, 2: 0.5}, signals={"kl": 0.1})
+
+
+def test_evaluations_in_a_table_of_their_own(write):
+    train = table("| Step | Reward | Entropy |", *(f"| {5 * i} | {r} | 0.5 |" for i, r in enumerate(REWARD, 1)))
+    evaluations = ["| 0 (base model) | 7.5% |", "| 5–15 | 10% |", "| 20 (final) | 12.5% |"]
+    found = {0: 0.075, 15: 0.1, 20: 0.125}
+    for above, name in (("### Evaluation (greedy)", "Accuracy"), ("Results:", "Pass@1")):
+        other = table(f"| Step | {name} |", *evaluations).replace("Results:", above)
+        run = read_log(write("a.md", f"{other}\n\n### Training\n\n{train}"))
+        assert_read(run, "3 rows of evaluations", step=[5, 10, 15, 20], reward=REWARD, evals=found)
+    other = table("| Step | Accuracy |", *evaluations)
+    assert_read(read_log(write("a.md", f"{other}\n\n{train}")), reward=REWARD, evals={})
