@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayes_grpo.common.intervals import percent
-from bayes_grpo.fitting.result import Fit
 from bayes_grpo.regimes.base import Regime
+from bayes_grpo.signals.path import SignalPath
 
 if TYPE_CHECKING:
     from bayes_grpo.fitting.sensitivity import SummaryRow
@@ -28,13 +28,6 @@ _SWING_DAMPING = 0.4
 """Damping ratio below which a linear regime oscillates."""
 _FULL = 2.0 * np.pi * _SWING_PERIODS
 """Phase of the swings that a log has to show."""
-
-
-class Peak(NamedTuple):
-    """The highest latent reward of a run that has since lost much of its rise."""
-
-    step: float
-    reward: float
 
 
 def probabilities(regime: Regime, draws: Mapping[Any, Any], length: float, rows: int) -> dict[str, float]:
@@ -86,12 +79,8 @@ def overshoot_text(p: dict[str, float], zeta: SummaryRow | None) -> str:
     return f"Oscillates: {percent(p['oscillatory'])}."
 
 
-def past_peak(fit: Fit) -> Peak | None:
-    """The highest row of a run that rose and has surely lost more than `LOST_SHARE` of its rise; None elsewhere."""
-    latent = fit.trajectories("latent").reshape(-1, len(fit.step()))
-    top = int(np.argmax(latent.mean(axis=0)))
-    rise = latent[:, top] - latent[:, 0]
-    lost = latent[:, top] - latent[:, -1]
-    if float(np.mean((rise > 0.0) & (lost > LOST_SHARE * rise))) < KNOWN_DIRECTION:
-        return None
-    return Peak(float(fit.step()[top]), float(np.median(latent[:, top])))
+def past_peak(path: SignalPath) -> bool:
+    """Whether a reward rose and has surely lost more than `LOST_SHARE` of its rise to its best level."""
+    rise = path.best - path.start
+    lost = path.best - path.now
+    return float(np.mean((rise > 0.0) & (lost > LOST_SHARE * rise))) >= KNOWN_DIRECTION

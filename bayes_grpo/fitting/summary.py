@@ -14,7 +14,6 @@ from bayes_grpo.fitting.alternative import AlternativePrior, alternative_prior
 from bayes_grpo.fitting.curve_shape import (
     KNOWN_DIRECTION,
     PROBABLE_DIRECTION,
-    Peak,
     overshoot_text,
     past_peak,
     probabilities,
@@ -23,9 +22,13 @@ from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.sampling.nuts import Convergence
 from bayes_grpo.fitting.sensitivity import CONTRACTION_LIMIT, THRESHOLD, SummaryRow, summary_rows
 from bayes_grpo.fitting.window import FitWindow
-from bayes_grpo.rows.reward_range import RewardRange
+from bayes_grpo.logs.settings import Provenance, Setting
+from bayes_grpo.rows.levels import RewardLevels
+from bayes_grpo.rows.reward_range import both_ends
 from bayes_grpo.rows.series import CHANCE
-from bayes_grpo.signals.run_paths import level_now
+from bayes_grpo.signals.logged import Logged
+from bayes_grpo.signals.path import SignalPath
+from bayes_grpo.signals.run_paths import fit_reward
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,11 +55,14 @@ class Summary(Result):
     Attributes:
         rows: The table.
         alternative: The medians under another prior of the damping ratio; None for a regime without one.
-        probabilities: Probability of overdamped, oscillatory, unstable (oscillator), of growth (with a trend).
+        probabilities: By the regime's parameters: probability of overdamped, oscillatory, unstable (oscillator), and
+            of growth, that the fixed point lies above the initial reward (with a trend).
         r2: Plain R² of the posterior mean of the unforced regime, against the logged rows.
         r2_latent: The same for the posterior mean of the latent reward (regime plus gradient noise).
-        now: Where the reward stands, by its path: the number that the diagnosis says too.
-        peak: The highest latent reward, where much of the rise to it has been lost since; None elsewhere.
+        levels: First, last and best level of the fitted rows, by their path, as the diagnosis has them.
+        now: The last of these with its interval.
+        rose: Probability that the last level lies above the first.
+        past_peak: Whether much of the rise to the best level has been lost since.
         rate_left: Learning rate at the last row over the highest one.
         rate_ended: Step at which the logged learning rate reached zero; NaN where it has not.
         convergence: Convergence checks.
@@ -78,8 +84,10 @@ class Summary(Result):
     probabilities: dict[str, float]
     r2: float
     r2_latent: float
+    levels: RewardLevels
     now: Interval
-    peak: Peak | None
+    rose: float
+    past_peak: bool
     rate_left: float
     rate_ended: float
     convergence: Convergence
@@ -120,21 +128,24 @@ class Summary(Result):
         if not self.convergence.passed:
             return "The sampler did not converge; do not use these numbers."
         what = self.about.reward
-        growth = self.probabilities.get("growth")
         now = _text(self.now)
-        if growth is None:
+        if not self._has_trend:
             end = _text(self._known["fixed_point"])
             return f"The {what} stays at {end}: the {self.regime} regime has no trend."
-        start = self._known["initial_reward"].median
-        if self.peak is not None:
-            peak = f"its peak of {self.peak.reward:.3g} at step {self.peak.step:g}"
-            return f"The {what} grew from {start:.3g} and has fallen from {peak} to {now}."
-        verb = "grown" if self.now.median > start else "fallen"
-        likely = growth if verb == "grown" else 1.0 - growth
+        first, _, best, best_step = self.levels
+        if self.past_peak:
+            peak = f"its peak of {best:.3g} at step {best_step:g}"
+            return f"The {what} grew from {first:.3g} and has fallen from {peak} to {now}."
+        likely = max(self.rose, 1.0 - self.rose)
         if likely < PROBABLE_DIRECTION:
             return f"The {what} is {now}; this log cannot tell whether it has grown or fallen."
-        known = max(growth, 1.0 - growth) >= KNOWN_DIRECTION
-        return f"The {what} has {'' if known else 'probably '}{verb} from {start:.3g} to {now}{self._rate_text}."
+        verb = "grown" if self.rose > 0.5 else "fallen"
+        sure = "" if likely >= KNOWN_DIRECTION else "probably "
+        return f"The {what} has {sure}{verb} from {first:.3g} to {now}{self._rate_text}."
+
+    @property
+    def _has_trend(self) -> bool:
+        return "growth" in self.probabilities
 
     @property
     def schedule_ended(self) -> bool:
@@ -156,7 +167,7 @@ class Summary(Result):
     @property
     def _settles(self) -> str:
         """The fixed point, named as what it is."""
-        if "growth" not in self.probabilities or not self.convergence.passed:
+        if not self._has_trend or not self.convergence.passed:
             return ""
         return f"Under a constant learning rate it would settle at {_text(self._known['fixed_point'])}."
 
@@ -164,10 +175,10 @@ class Summary(Result):
     def why(self) -> str:
         """Where a constant learning rate leads, the chance of growth, how fast, and whether the curve overshoots."""
         known = {r.name: r for r in self.rows}
-        growth = self.probabilities.get("growth")
         parts = [self._settles]
-        if growth is not None:
-            parts.append(f"Chance of growth from the start: {percent(growth)}.")
+        if self._has_trend:
+            parts.append(f"Chance that it has grown: {percent(self.rose)}.")
+            growth = self.probabilities["growth"]
             sure = max(growth, 1.0 - growth) >= KNOWN_DIRECTION
             if "half_gain_step" in known and self.convergence.passed and sure:
                 half = _text(known["half_gain_step"].posterior)
@@ -181,10 +192,22 @@ class Summary(Result):
         return frame_of(self.rows, "name")
 
 
-def _now(fit: Fit, level: float) -> Interval:
-    """Level at the last rows, by the path of the rows."""
-    draws = level_now(fit.step(), fit.observed(), RewardRange(), evaluation=fit.signal == "eval_reward")
-    return interval(fit.trajectories("latent")[..., -1] if draws is None else draws, level)
+def path_of(fit: Fit) -> SignalPath:
+    """The path of the fitted rows, in which every command finds the levels of a reward."""
+    known = {
+        name: Setting(s["value"], Provenance(s["provenance"]), s["note"])
+        for name, s in fit.settings.items()
+        if name in _ENDS
+    }
+    ends = both_ends(fit.observed(), dict.fromkeys(_ENDS, Setting()) | known)
+    path = fit_reward(Logged.of(fit.step(), fit.observed()), ends, evaluation=fit.signal == "eval_reward")
+    if path is None:
+        raise ValueError(f"expected the rows of a fit, which has two at least, found {len(fit.step())}")
+    return path
+
+
+_ENDS = ("reward_low", "reward_high")
+"""Settings that say what range a reward has."""
 
 
 def summarize(fit: Fit, level: float = LEVEL) -> Summary:
@@ -199,6 +222,7 @@ def summarize(fit: Fit, level: float = LEVEL) -> Summary:
     """
     rows = tuple(summary_rows(fit, level))
     rows_of_fit = fit.as_draws.rows
+    path = path_of(fit)
     chances = probabilities(fit.regime, fit.posterior, rows_of_fit.length, len(fit.step()))
     y = fit.observed()
     means = fit.data["posterior_mean"].dataset
@@ -209,8 +233,10 @@ def summarize(fit: Fit, level: float = LEVEL) -> Summary:
         probabilities=chances,
         r2=r_squared(y, means["curve"].to_numpy()),
         r2_latent=r_squared(y, means["latent"].to_numpy()),
-        now=_now(fit, level),
-        peak=past_peak(fit),
+        levels=path.shown_levels,
+        now=interval(path.now, level),
+        rose=float((path.change() > 0.0).mean()),
+        past_peak=past_peak(path),
         rate_left=float(rows_of_fit.rate[-1] / np.max(rows_of_fit.rate)),
         rate_ended=float(attrs["rate_ended"]),
         convergence=fit.convergence,

@@ -17,7 +17,8 @@ from bayes_grpo.forecasting.expected import Expected, FarHorizon
 from bayes_grpo.forecasting.references import ReferencesUsed
 from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.schedule import PLAN_OVER
-from bayes_grpo.signals.run_paths import level_now
+from bayes_grpo.signals.logged import Logged
+from bayes_grpo.signals.run_paths import fit_reward
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -273,9 +274,9 @@ def summarize_forecast(
 
 def _now(f: Forecast, level: float) -> Interval:
     """Where the reward stands, by its path: the number that the diagnosis says too."""
-    evaluation = f.signal == "eval_reward"
-    found = level_now(f.logged_step, f.logged, RewardRange(f.low, f.high), evaluation)
-    return interval(f.latent_now if found is None else found, level)
+    ends = RewardRange(f.low, f.high)
+    path = fit_reward(Logged.of(f.logged_step, f.logged), ends, evaluation=f.signal == "eval_reward")
+    return interval(f.latent_now if path is None else path.now, level)
 
 
 def _within(f: Forecast, now: Interval, gain: np.ndarray) -> np.ndarray:

@@ -143,20 +143,6 @@ def fit_reward(logged: Logged, ends: RewardRange, evaluation: bool = False) -> S
     )
 
 
-def level_now(step: np.ndarray, value: np.ndarray, ends: RewardRange, evaluation: bool = False) -> np.ndarray | None:
-    """Draws of the level of a reward at its last rows, the "now" of every command; None with fewer than two rows.
-
-    Args:
-        step: Steps of the rows, shape (n,).
-        value: The reward, shape (n,).
-        ends: Its range.
-        evaluation: Whether it is an evaluation reward.
-    """
-    logged = Logged.of(step, value)
-    path = fit_reward(logged, ends, evaluation) if logged.rows else None
-    return None if path is None else path.now
-
-
 def best_checkpoint(paths: RunPaths) -> float | None:
     """Step of the best evaluation or gold reward, by the posterior mean; None where no score can choose.
 

@@ -193,9 +193,8 @@ def _points(found: Analysis) -> tuple[Point, ...]:
     else:
         document = view(fitted.summary)
         passed = fitted.summary.convergence.passed
-        chance = fitted.summary.probabilities.get("growth") if passed else None
-        answer = document.answer
-        out.append(Point(labels[0], answer, chance, "chance of growth", document.tone))
+        chance = fitted.summary.rose if passed else None
+        out.append(Point(labels[0], document.answer, chance, "chance that it has grown", document.tone))
     if ahead is None:
         out.append(Point(labels[1], _unknown(found.forecast, "Forecast"), tone="doubt"))
     else:

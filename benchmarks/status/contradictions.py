@@ -30,7 +30,8 @@ from bayes_grpo.forecasting.inputs import inputs_of_run
 from bayes_grpo.logs.reading import read_log
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rows.reward_range import RewardRange
-from bayes_grpo.signals.run_paths import level_now
+from bayes_grpo.signals.logged import Logged
+from bayes_grpo.signals.run_paths import fit_reward
 from bayes_grpo.watching.alarms import alarms_of
 from bayes_grpo.watching.result import Watching
 from benchmarks.common import keep, say
@@ -153,10 +154,11 @@ def apart(d: Diagnosis, run: Run) -> float:
     except BayesGrpoError:
         return np.nan
     ends = RewardRange(given.reward.low, given.reward.high)
-    now = level_now(given.table.step, given.table.y, ends, given.table.signal == "eval_reward")
-    if now is None or (given.table.signal == "eval_reward") != d.paths.uses_eval:
+    evaluation = given.table.signal == "eval_reward"
+    path = fit_reward(Logged.of(given.table.step, given.table.y), ends, evaluation)
+    if path is None or evaluation != d.paths.uses_eval:
         return np.nan
-    return abs(float(np.median(now)) - float(np.median(d.paths.reward.now))) / max(d.paths.reward.noise, 1e-9)
+    return abs(float(np.median(path.now)) - float(np.median(d.paths.reward.now))) / max(d.paths.reward.noise, 1e-9)
 
 
 def cuts_of(row: Mapping[str, str], folder: Path, cuts: int) -> list[Cut]:

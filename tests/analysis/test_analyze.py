@@ -74,6 +74,21 @@ def test_now_is_one_number_everywhere(fallen, found, page, look):
     assert stated == dict.fromkeys(stated, pytest.approx(now.median, abs=1e-9))
 
 
+@pytest.mark.parametrize("ends", [{}, {"reward_low": -1.0, "reward_high": 3.0}])
+def test_a_fit_begins_where_the_diagnosis_does(ends):
+    """The curve of the regime begins at the first update, below the first rows; a sentence names the level of these."""
+    rng = np.random.default_rng(3)
+    reward = (2.0 if ends else 0.9) - 0.5 * np.exp(-steps(60) / 4.0) + 0.03 * rng.standard_normal(60)
+    run = make_run(steps(60), np.minimum(reward, 0.99 + 2.0 * bool(ends)), **ends)
+    paths = bg.diagnose(run).paths
+    assert paths is not None
+    fitted = bg.fit(run, "exponential", sampler=FAST)
+    summary = bg.summarize(fitted)
+    assert summary.levels == paths.reward.shown_levels
+    assert summary.now.median == pytest.approx(float(np.median(paths.reward.now)))
+    assert abs(summary.levels.first - np.median(fitted.draws("initial_reward"))) > 0.05
+
+
 def test_a_part_that_fails_is_a_reason_and_costs_no_other():
     short = make_run(steps(5), np.array([0.1, 0.2, 0.1, 0.3, 0.2]))
     found = bg.analyze(short, ("diagnosis", "fit", "check"), settings=bg.AnalysisSettings(sampler=FAST))

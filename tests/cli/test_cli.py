@@ -101,8 +101,8 @@ def test_converged_fit_exits_with_0_and_recovers_the_curve(converged: Session):
 def test_json_is_complete(converged: Session):
     result = converged.result
     assert set(result) >= {
-        "verdict", "rows", "probabilities", "r2", "r2_latent", "now", "peak", "rate_left", "rate_ended", "convergence",
-        "warnings", "assumed", "notes", "about", "regime",
+        "verdict", "rows", "probabilities", "r2", "r2_latent", "now", "levels", "rose", "past_peak", "rate_left",
+        "rate_ended", "convergence", "warnings", "assumed", "notes", "about", "regime",
     }  # fmt: skip
     assert set(by_name(result)) >= {"relaxation_time", "fixed_point", "initial_reward", "half_gain_step"}
     for row in result["rows"]:

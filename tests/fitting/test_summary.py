@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 from bayes_grpo.common.intervals import Interval
-from bayes_grpo.fitting.curve_shape import Peak, past_peak, probabilities
+from bayes_grpo.fitting.curve_shape import past_peak, probabilities
 from bayes_grpo.fitting.summary import Summary, measured
 from bayes_grpo.regimes.base import Prior
 from bayes_grpo.regimes.registry import get_regime
+from bayes_grpo.rows.levels import RewardLevels
 from bayes_grpo.rows.series import NoiseLevel
+from bayes_grpo.signals.path import fit_path
 from bayes_grpo.views.fitting import _do
 
 LEVEL = NoiseLevel(0.1, 0.2, "mean and groups", 3.0, 0.0, 0.1)
@@ -66,16 +68,19 @@ def test_a_swing_needs_rows_that_follow_it_and_a_whole_period(period, seen):
     assert found["oscillatory"] == found["growth"] == 1.0
 
 
-def summary_of(growth: float = 1.0, now: float = 0.7, **other: Any) -> Summary:
-    """A summary of a run that began at 0.5 and would settle at 0.8 under a constant learning rate."""
-    known = {"fixed_point": Interval(0.8, 0.7, 0.9, 0.9), "initial_reward": Interval(0.5, 0.4, 0.6, 0.9)}
+def summary_of(rose: float = 1.0, now: float = 0.7, **other: Any) -> Summary:
+    """A summary of a run whose first level is 0.5 and that would settle at 0.8 under a constant learning rate."""
+    known = {"fixed_point": Interval(0.8, 0.7, 0.9, 0.9), "initial_reward": Interval(0.3, 0.2, 0.4, 0.9)}
     rows = [SimpleNamespace(name=name, posterior=value) for name, value in known.items()]
     fields = dict.fromkeys(x.name for x in dataclasses.fields(Summary))
     here = {
         "rows": rows,
         "convergence": SimpleNamespace(passed=True),
         "about": SimpleNamespace(reward="reward"),
-        "probabilities": {"growth": growth},
+        "probabilities": {"growth": 1.0},
+        "levels": RewardLevels(0.5, now, 0.89, 22.0),
+        "rose": rose,
+        "past_peak": False,
         "now": Interval(now, now - 0.1, now + 0.1, 0.9),
         "rate_left": 1.0,
         "rate_ended": math.nan,
@@ -89,14 +94,10 @@ def summary_of(growth: float = 1.0, now: float = 0.7, **other: Any) -> Summary:
     ("given", "answer"),
     [
         ({}, "The reward has grown from 0.5 to 0.7 [0.6, 0.8]."),
-        ({"growth": 0.0, "now": 0.4}, "The reward has fallen from 0.5 to 0.4 [0.3, 0.5]."),
-        ({"growth": 0.6}, "The reward is 0.7 [0.6, 0.8]; this log cannot tell whether it has grown or fallen."),
-        ({"growth": 0.9}, "The reward has probably grown from 0.5 to 0.7 [0.6, 0.8]."),
-        ({"growth": 0.1, "now": 0.4}, "The reward has probably fallen from 0.5 to 0.4 [0.3, 0.5]."),
-        (
-            {"growth": 0.9, "now": 0.4},
-            "The reward is 0.4 [0.3, 0.5]; this log cannot tell whether it has grown or fallen.",
-        ),
+        ({"rose": 0.0, "now": 0.4}, "The reward has fallen from 0.5 to 0.4 [0.3, 0.5]."),
+        ({"rose": 0.6}, "The reward is 0.7 [0.6, 0.8]; this log cannot tell whether it has grown or fallen."),
+        ({"rose": 0.9}, "The reward has probably grown from 0.5 to 0.7 [0.6, 0.8]."),
+        ({"rose": 0.1, "now": 0.4}, "The reward has probably fallen from 0.5 to 0.4 [0.3, 0.5]."),
         ({"rate_ended": 299.0}, "The reward has grown from 0.5 to 0.7 [0.6, 0.8], where its learning rate ended."),
         (
             {"rate_left": 0.04},
@@ -104,11 +105,7 @@ def summary_of(growth: float = 1.0, now: float = 0.7, **other: Any) -> Summary:
         ),
         ({"rate_left": 0.001}, "The reward has grown from 0.5 to 0.7 [0.6, 0.8], where its learning rate ended."),
         (
-            {"growth": 0.6, "peak": Peak(22.0, 0.89)},
-            "The reward grew from 0.5 and has fallen from its peak of 0.89 at step 22 to 0.7 [0.6, 0.8].",
-        ),
-        (
-            {"peak": Peak(22.0, 0.89)},
+            {"past_peak": True},
             "The reward grew from 0.5 and has fallen from its peak of 0.89 at step 22 to 0.7 [0.6, 0.8].",
         ),
     ],
@@ -126,10 +123,6 @@ def test_a_schedule_with_steps_left_is_not_over(left, over):
 @pytest.mark.parametrize(("last", "found"), [(0.52, True), (0.88, False)])
 def test_a_reward_past_its_peak_is_one_that_has_lost_a_quarter_of_its_rise(last, found):
     course = np.interp(np.arange(60), [0, 22, 59], [0.3, 0.89, last])
-    latent = course + 0.01 * np.random.default_rng(0).standard_normal((2, 200, 60))
-    fit: Any = SimpleNamespace(trajectories=lambda _: latent, step=lambda: np.arange(60.0))
-    peak = past_peak(fit)
-    assert (peak is not None) == found
-    if peak is not None:
-        assert abs(peak.step - 22.0) <= 1.0
-        assert abs(peak.reward - 0.89) < 0.02
+    path = fit_path(np.arange(60.0), course + 0.01 * np.random.default_rng(0).standard_normal(60))
+    assert path is not None
+    assert past_peak(path) == found
