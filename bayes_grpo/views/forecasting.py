@@ -80,15 +80,16 @@ def forecast_summary_document(s: ForecastSummary) -> Document:
 def _cautions(s: ForecastSummary) -> str:
     """What limits the forecast: a horizon too far ahead, and regimes that it does without."""
     far = "" if s.far is None else s.far.sentence
-    left_out = ""
-    if s.not_converged:
-        left_out = f"{' and '.join(s.not_converged)} did not converge and {_is(s.not_converged)} left out"
-    text = "; ".join(x for x in (left_out, far) if x)
+    text = "; ".join(x for x in (_left_out(s), far) if x)
     return f"Caution: {text}." if text else ""
 
 
-def _is(names: tuple[str, ...]) -> str:
-    return "is" if len(names) == 1 else "are"
+def _left_out(s: ForecastSummary) -> str:
+    """Regimes that the forecast does without, and why, a clause; "" without any."""
+    if not s.not_converged:
+        return ""
+    verb = "is" if len(s.not_converged) == 1 else "are"
+    return f"{' and '.join(s.not_converged)} did not converge and {verb} left out"
 
 
 def weights_section(s: ForecastSummary, hint: str) -> Section:
@@ -97,8 +98,10 @@ def weights_section(s: ForecastSummary, hint: str) -> Section:
     listed = ", ".join(f"{name} {percent(w)}" for name, w in weights[:3])
     rows = ((name, number(f"{w:.2f}")) for name, w in weights)
     note = "Regimes by how well each predicted every row before it came; the last value as learned from other runs."
+    lost = _left_out(s)
     return section(
         "Regimes",
+        f"{sentence_case(lost)}." if lost else "",
         hint,
         tables=(table("Weights of the forecast", ("regime", "weight"), rows, note),),
         lead=f"The forecast averages over {listed}.",

@@ -12,6 +12,7 @@ from bayes_grpo.analysis.result import Analysis, Part
 from bayes_grpo.common.document import TONES, Document, Drawing, Point, Section, section, sentence_case
 from bayes_grpo.common.intervals import percent
 from bayes_grpo.common.text import clean
+from bayes_grpo.comparison.result import Comparison
 from bayes_grpo.diagnosis.status import MODES, Status
 from bayes_grpo.diagnosis.wording import label_of
 from bayes_grpo.logs.run import Run
@@ -114,8 +115,14 @@ def _regimes(found: Analysis) -> Section:
     """The comparison of the regimes where it was made; else the weights that the forecast gives them."""
     title = "Regimes"
     if found.regimes.value is not None or found.regimes.reason != NOT_COMPARED:
-        return _part(title, found.regimes, lambda c: _folded(c, plot=True))
+        return _part(title, found.regimes, _compared)
     return _part(title, found.forecast, lambda f: weights_section(f.summary, MORE_HINT))
+
+
+def _compared(c: Comparison) -> Section:
+    """A comparison, with the regimes that have no place in it."""
+    lost = tuple(f"{sentence_case(name)} is left out: {why.rstrip('.')}." for name, why in c.left_out.items())
+    return _folded(c, plot=True, lines=lost)
 
 
 def _folded(result: Any, *, plot: bool = False, status: Status | None = None, lines: tuple[str, ...] = ()) -> Section:
@@ -153,8 +160,10 @@ def _happened(d: Any) -> Section:
 
 
 def _forecast(f: Any, status: Status | None) -> Section:
-    assumed = view(f.summary).assumed  # names the reference runs
-    made = _folded(f.summary, status=status, lines=(f"Assumed: {assumed}.",) if assumed else ())
+    document = view(f.summary)
+    assumed = f"Assumed: {document.assumed}." if document.assumed else ""  # names the reference runs
+    lines = tuple(x for x in (document.unchecked, assumed) if x)
+    made = _folded(f.summary, status=status, lines=lines)
     if f.decision is None:
         return replace(made, lines=(*made.lines, PRICE_HINT))
     decision = decision_document(f.decision)

@@ -8,6 +8,7 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -17,6 +18,9 @@ import pytest
 
 from bayes_grpo.analysis import analyze
 from bayes_grpo.analysis.analyze import PARTS
+from bayes_grpo.analysis.result import Analysis, Part
+from bayes_grpo.common.document import Document, Section
+from bayes_grpo.comparison.compare import compare
 from bayes_grpo.fitting import draws
 from bayes_grpo.forecasting.level import LEVEL_NAME
 from bayes_grpo.report import Report, report_run, save_report
@@ -65,7 +69,9 @@ def test_card_then_chart_then_three_answers_with_percentages_come_first(
     first = text[: text.index("<details")]
     order = [first.index(x) for x in ('class="card ', "Do now:", "<figure", 'class="points"')]
     assert order == sorted(order)
-    assert len(re.findall(r'class="chance">(?:&gt;99%|&lt;1%|\d+%) chance of', first)) == 3 - reports[kind].failed
+    assert (
+        len(re.findall(r'class="chance">(?:&gt;99%|&lt;1%|\d+%) chance (?:of|that)', first)) == 3 - reports[kind].failed
+    )
 
 
 MOST_WORDS, MOST_BEFORE = 1500, 100
@@ -107,6 +113,30 @@ def test_the_page_has_the_weights_of_the_forecast_and_the_command_that_compares(
     assert shown == {name: pytest.approx(weight, abs=0.006) for name, weight in weights.items()}
     assert page.MORE_HINT in regimes.lines
     assert report.results["regimes"]["reason"] == page.NOT_COMPARED
+
+
+def test_the_page_names_the_regimes_that_were_left_out_and_why():
+    run = run_of("hacking")
+    found = analyze.analyze(run, ("forecast",), settings=quick(**SHARED))
+    ahead = found.forecast.required
+    lost = Part(ahead._replace(summary=replace(ahead.summary, not_converged=("sigmoid",))))
+    clause = "igmoid did not converge and is left out."
+    forecast, regimes = sections_of(
+        page.page_of(run, replace(found, forecast=lost, regimes=Part(reason=page.NOT_COMPARED)))
+    )
+    assert f"Caution: s{clause}" in forecast.lines
+    assert f"S{clause}" in regimes.lines
+    compared = replace(compare(run, ["flat", "exponential"], lfo=False), left_out={"bernoulli": "it needs counts."})
+    assert (
+        "Bernoulli is left out: it needs counts."
+        in sections_of(page.page_of(run, Analysis(regimes=Part(compared))))[1].lines
+    )
+
+
+def sections_of(document: Document) -> tuple[Section, Section]:
+    """The sections about the forecast and about the regimes."""
+    by_title = {s.title: s for s in document.sections}
+    return by_title["Forecast"], by_title["Regimes"]
 
 
 def test_nothing_is_compared_for_a_page_that_does_not_show_it(monkeypatch: pytest.MonkeyPatch):
