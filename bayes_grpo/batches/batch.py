@@ -161,24 +161,26 @@ def survey(logs: Logs, read: Mapping[str, Any], skipped: Collection[Path] = ()) 
 
     Args:
         logs: Files, folders, patterns such as ``runs/**/*.jsonl``, and runs. A folder that a trainer wrote is a run;
-            of another one every log in it and in its folders is taken.
+            of another one every log in it and in its folders is taken; ``FILE#RUN`` is one of several runs in a file.
         read: Keyword arguments of `bayes_grpo.read_log`.
         skipped: Resolved paths that are no logs.
 
     Yields:
         The logs; one that cannot be read has its error.
     """
-    seen: set[Path] = set()
+    seen: set[tuple[Path, str]] = set()
     for given in [logs] if isinstance(logs, str | os.PathLike | Run) else logs:
         if isinstance(given, Run):
             yield _log(given, given)
             continue
-        for path, found, _ in logs_at(os.fspath(given), read, skipped):
-            whole = path.resolve()
+        for path, found, _, name in logs_at(os.fspath(given), read, skipped):
+            whole = path.resolve(), name
             if whole in seen:
                 continue
             seen.add(whole)
-            if isinstance(found, Run):
+            if isinstance(found, Run) and name:
+                yield replace(_log(found, path), training=name)
+            elif isinstance(found, Run):
                 yield from _trainings(found, path, read)
             else:
                 yield Log(plain(path.stem if path.exists() else path.name), plain(path), path, error=plain(found, 1000))

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from bayes_grpo.common.errors import FitError, LogReadError, SettingError
+from bayes_grpo.common.files import file_and_run
 from bayes_grpo.common.text import plain
 
 if TYPE_CHECKING:
@@ -82,6 +83,15 @@ def there(logs: Iterable[str | Path]) -> None:
         raise LogReadError(
             f"{plain(local[0], 200)}: expected a log file, found nothing there; {_near(Path(local[0]))}check the path"
         )
+
+
+def there_or_in(logs: Iterable[str]) -> None:
+    """The same for commands over several logs, where a run of several in a file is ``FILE#RUN``.
+
+    Raises:
+        LogReadError: No path exists.
+    """
+    there(file_and_run(name)[0] for name in logs)
 
 
 def horizon(horizon: float | None, run: Run) -> None:

@@ -9,7 +9,7 @@ import typer
 
 import bayes_grpo as bg
 from bayes_grpo.cli.command import command
-from bayes_grpo.cli.options import THERE, OutputWithPlot, Reading, RewardPart, Seed, Signal, progress_bar
+from bayes_grpo.cli.options import THERE_OR_IN, OutputWithPlot, Reading, RewardPart, Seed, Signal, progress_bar
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -18,17 +18,23 @@ if TYPE_CHECKING:
 
 
 def _recipe(name: str) -> Any:
-    return typer.Option(metavar="LOG ...", help=f"Logs of recipe {name}, one a seed.", callback=THERE)
+    return typer.Option(
+        metavar="LOG ...", help=f"Logs of recipe {name}, one a seed, FILE#RUN likewise.", callback=THERE_OR_IN
+    )
 
 
-@command("compare-runs a.jsonl b.jsonl", "compare-runs --a a1.jsonl a2.jsonl --b b1.jsonl b2.jsonl")
+@command(
+    "compare-runs a.jsonl b.jsonl",
+    "compare-runs --a a1.jsonl a2.jsonl --b b1.jsonl b2.jsonl",
+    "compare-runs metrics.csv#one metrics.csv#two",
+)
 def compare_runs(
     logs: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Two logs or folders of logs, A and B; or --a and --b.",
+            help="Two logs or folders of logs, A and B, or --a and --b; FILE#RUN is one of several runs in a file.",
             metavar="A B",
-            callback=THERE,
+            callback=THERE_OR_IN,
         ),
     ] = None,
     a: Annotated[list[str] | None, _recipe("A")] = None,
@@ -58,7 +64,10 @@ def compare_runs(
     """Whether recipe B is better than recipe A, when seeds of one recipe differ too."""
     named = list(logs or [])
     if len(named) not in (0, 2) or bool(named) == bool(a or b) or bool(a) != bool(b):
-        raise typer.BadParameter("expected two logs, A and B, or --a LOG ... --b LOG ..., one a seed")
+        raise typer.BadParameter(
+            "expected two logs, A and B, or --a LOG ... --b LOG ..., one a seed; "
+            "FILE#RUN is one of several runs in a file"
+        )
     first, second = (a, b) if a and b else ([named[0]], [named[1]])
     if by_prompt:
         _by_prompt((first, second, also or []), step, output, other=output.plot is not None or part is not None)

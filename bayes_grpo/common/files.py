@@ -11,8 +11,22 @@ from pathlib import Path
 
 from bayes_grpo.common.errors import OutputError
 
+RUN_MARK = "#"
+"""What stands between a file and the name of one of the runs in it."""
 PICTURES = (".png", ".pdf", ".svg")
 """Suffixes of pictures."""
+
+
+def file_and_run(name: str) -> tuple[str, str]:
+    """File and run of a name such as ``metrics.csv#seed 2``; the name itself and "" where it is that of a file alone.
+
+    A mark counts where nothing is there by the whole name, and something by what stands before the mark.
+    """
+    if "\0" in name or os.path.lexists(name):
+        return name, ""
+    marks = (i for i, sign in enumerate(name) if sign == RUN_MARK and os.path.lexists(name[:i]))
+    place = next(marks, len(name))
+    return name[:place], name[place + 1 :]
 
 
 @contextmanager

@@ -5,15 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayes_grpo.common.errors import SettingError
+from bayes_grpo.common.files import RUN_MARK
 from bayes_grpo.common.intervals import LEVEL, better_of, interval
 from bayes_grpo.common.results import Result, frame_of
 from bayes_grpo.common.runtime import Progress, or_silent
 from bayes_grpo.common.sampling import seed_of
+from bayes_grpo.common.text import listed, plain
 from bayes_grpo.families.compared_run import ComparedRun
 from bayes_grpo.families.members import check_alike, read_runs, settings_that_differ
 from bayes_grpo.families.readings import RunReading, reading_of
@@ -124,7 +127,8 @@ def compare_runs(
     """Compares two recipes by the runs of each; one seed of each is allowed.
 
     Args:
-        a: Logs of recipe A: files, folders, patterns and runs; each log is a seed.
+        a: Logs of recipe A: files, folders, patterns, ``FILE#RUN`` for one of several runs in a file, and runs; each
+            log is a seed.
         b: Logs of recipe B.
         step: Optimizer step at which to compare; the last one that all runs have if None.
         signal: "auto", "reward" (train) or "eval" (evaluations), the same for all.
@@ -148,6 +152,7 @@ def compare_runs(
     progress("reading")
     both = [[(run, rows_of(run, signal, MAX_ROWS_OF_SEVERAL)) for run in read_runs(x, read, part)] for x in (a, b)]
     every = [*both[0], *both[1]]
+    _check_two([run for run, _ in both[0]], [run for run, _ in both[1]])
     n = len(both[0])
     check_alike(every)
     runs = [run for run, _ in every]
@@ -194,6 +199,18 @@ def compare_runs(
         spread_from=("" if min(n, len(runs) - n) == 1 else "from the runs given and a ") + seed_prior().words,
         cautions=tuple(cautions),
     )
+
+
+def _check_two(a: Sequence[Run], b: Sequence[Run]) -> None:
+    """Raises `SettingError` where one run stands on both sides, with the names of those next to it in its file."""
+    on_a = {(run.source, run.log_hash, run.name) for run in a}
+    for run in b:
+        if (run.source, run.log_hash, run.name) not in on_a:
+            continue
+        file = Path(run.source).name
+        names = [plain(f"{file}{RUN_MARK}{x.name}", 80) for x in run.trainings if x.rewards]
+        how = f"name two of its runs: {listed(names)}" if len(names) > 1 else "leave it out of one of them"
+        raise SettingError(f"{plain(run.source, 200)}: expected other runs in B than in A, found it in both; {how}")
 
 
 def _answer(x: Measure, seed: int) -> RecipeAnswer:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bayes_grpo.common.errors import BayesGrpoError, LogReadError
+from bayes_grpo.common.files import RUN_MARK, file_and_run
 from bayes_grpo.common.text import clean, counted, listed
 from bayes_grpo.logs.assembling import assemble
 from bayes_grpo.logs.finding import STATE_FILE, Found, find, is_output_directory, run_name_of
@@ -260,22 +261,35 @@ def _origin(path: Path, where: Path, found: Found, failed: Sequence[Path]) -> li
 
 
 class FoundLog(NamedTuple):
-    """A path with the run that it holds, or the reason why it holds none; ``named``: not found in a folder."""
+    """A path with the run that it holds, or the reason why it holds none.
+
+    Attributes:
+        path: The path.
+        log: The run, or why there is none.
+        named: Whether the path was named, not found in a folder.
+        run: Name of the run in the file, where it was named too.
+    """
 
     path: Path
     log: Run | BayesGrpoError
     named: bool
+    run: str = ""
 
 
 def logs_at(given: str, read: Mapping[str, Any] | None = None, skipped: Collection[Path] = ()) -> Iterator[FoundLog]:
     """Logs behind a file, folder, store or pattern. A folder that a trainer wrote is one log.
 
     Args:
-        given: The path or pattern.
+        given: The path or pattern; ``FILE#RUN`` is one of several runs in a file.
         read: Keyword arguments of `bayes_grpo.read_log`.
         skipped: Resolved paths that are no logs.
     """
-    one = partial(read_log, **dict(read or {}))
+    options = dict(read or {})
+    file, name = file_and_run(given)
+    if name:
+        yield _run_in(Path(file), name, options)
+        return
+    one = partial(read_log, **options)
     paths = [Path(given)]
     if glob.has_magic(given) and not paths[0].exists():
         paths = [Path(x) for x in sorted(glob.glob(given, recursive=True))]
@@ -283,7 +297,27 @@ def logs_at(given: str, read: Mapping[str, Any] | None = None, skipped: Collecti
             why = f"{clean(given, 300)}: expected logs, found nothing of this pattern; check the path"
             yield FoundLog(Path(given), LogReadError(why), True)
     for path in paths:
-        yield from _logs_behind(path, one, skipped, True)
+        yield from map(_with_runs_named, _logs_behind(path, one, skipped, True))
+
+
+def _run_in(path: Path, name: str, read: Mapping[str, Any]) -> FoundLog:
+    """A run of several in a file, under the file's name and its own where it would be called like the file."""
+    try:
+        run = read_log(path, **{**read, "run": name})
+    except BayesGrpoError as error:
+        return FoundLog(path, LogReadError(error.message) if error.parameter == "run" else error, True, name)
+    own = [x.name for x in run.trainings if x.taken]
+    if not own and run.name == run_name_of(path):
+        own = [clean(name)]
+    return FoundLog(path, replace(run, name=" ".join([run.name, *own])), True, name)
+
+
+def _with_runs_named(found: FoundLog) -> FoundLog:
+    """The same; an error about several runs in a file says how one of them is named among several logs."""
+    error = found.log
+    if isinstance(error, Run) or error.mended_by is None or error.mended_by.parameter != "run":
+        return found
+    return found._replace(log=LogReadError(error.worded(lambda _: f"{clean(found.path.name)}{RUN_MARK}NAME")))
 
 
 def _logs_behind(

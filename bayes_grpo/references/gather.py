@@ -31,7 +31,8 @@ from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.series import Series
 
 type RunSources = RunLike | Iterable[RunLike] | NearbyRuns
-"""Files, folders, stores, patterns such as ``runs/*.json``, runs and data frames; or the runs near a log."""
+"""Files, folders, stores, patterns such as ``runs/*.json``, ``FILE#RUN`` for one of several runs in a file, runs and
+data frames; or the runs near a log."""
 MOST_REFERENCES = 30
 """Reference runs that are read together at most."""
 _SAME = 0.9
@@ -110,7 +111,7 @@ def named_runs(sources: RunSources, read: Mapping[str, Any] | None = None) -> tu
         if not isinstance(given, str | os.PathLike):
             found.append(given if isinstance(given, Run) else read_log(given, **dict(read or {})))
             continue
-        for path, log, named in logs_at(os.fspath(given), read):
+        for path, log, named, _ in logs_at(os.fspath(given), read):
             if isinstance(log, Run):
                 found.append(log)
             elif named:

@@ -349,6 +349,8 @@ def test_each_training_of_a_file_has_a_row(tmp_path):
     assert [row["log"] for row in found] == ["two training 1", "two training 2"]
     assert [row["reward_first"] for row in found] == pytest.approx([0.12, 0.52], abs=0.06)
     assert [row["log"] for row in batch(log, read={"run": "training 1"}).table] == ["two"]
+    one = batch(f"{log}#training 1").table
+    assert [(row["log"], row["reward_last"]) for row in one] == [("two training 1", found[0]["reward_last"])]
     out = tmp_path / "table.csv"
     batch(log, out=out)
     again = batch(log, out=out)

@@ -2,13 +2,16 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.stats import norm
 
 from bayes_grpo import compare_runs, diagnose, save_plot, view
-from bayes_grpo.common.errors import SettingError
+from bayes_grpo.cli.options import EXIT_INPUT
+from bayes_grpo.common.errors import LogReadError, SettingError
+from bayes_grpo.common.files import file_and_run
 from bayes_grpo.families.recipes import (
     SeedPrior,
     Side,
@@ -21,6 +24,7 @@ from bayes_grpo.families.recipes import (
 )
 from bayes_grpo.views.plots.runs import plot_compare_runs
 from tests.families.made import relaxing
+from tests.helpers.command import call
 
 RNG = np.random.default_rng(0)
 FORM, CORRECT = (relaxing(name, plateau=p, seed=i).reward for i, (name, p) in enumerate((("x", 0.3), ("y", 0.6))))
@@ -195,3 +199,58 @@ def test_the_kept_prior_says_where_it_is_from():
     assert f"{prior.about['recipes']} public recipes" in prior.words
     assert prior.width > 0
     assert prior.difference > 0
+
+
+@pytest.fixture
+def both(tmp_path):
+    """Two runs in one file, with a column that names them."""
+    runs = {"old": relaxing("old"), "new": relaxing("new", plateau=0.9, seed=1)}
+    rows = [f"{name},{s:g},{y:.4f}" for name, run in runs.items() for s, y in zip(run.step, run.reward, strict=True)]
+    path = tmp_path / "metrics.csv"
+    path.write_text("\n".join(["run,step,reward", *rows]))
+    return path
+
+
+def test_two_runs_of_one_file_are_compared_by_their_names(both):
+    found = compare_runs(f"{both}#old", f"{both}#new")
+    assert [x.name for x in found.runs] == ["metrics old", "metrics new"]
+    assert [round(x.levels.last, 1) for x in found.runs] == [0.7, 0.9]
+
+
+def test_an_error_about_runs_in_a_file_tells_their_names(both):
+    with pytest.raises(SettingError, match=r"in both; name two of its runs: metrics.csv#old, metrics.csv#new$"):
+        compare_runs(both, both)
+    with pytest.raises(LogReadError, match=r"expected a run among old, new, found 'ol\?'; correct it$"):
+        compare_runs(f"{both}#ol?", f"{both}#new")
+    with pytest.raises(SettingError, match=r"found it in both; name two"):
+        compare_runs(f"{both}#old", f"{both}#old")
+
+
+def test_runs_of_one_file_by_the_command_line(both, monkeypatch):
+    monkeypatch.chdir(both.parent)
+    called = call("compare-runs", "metrics.csv#old", "metrics.csv#new", "--json", "-q")
+    assert (called.code, [x["name"] for x in json.loads(called.out)["runs"]]) == (0, ["metrics old", "metrics new"])
+    nothing = call("compare-runs", "other.csv#old", "other.csv#new")
+    assert nothing.code == EXIT_INPUT
+    assert "found nothing there" in nothing.err
+
+
+def test_a_file_whose_name_has_the_mark_is_that_file(tmp_path):
+    (tmp_path / "a#b.csv").touch()
+    (tmp_path / "a").touch()
+    names = ("a#b.csv", "a#b", "a", "c#d", "a#")
+    found = [file_and_run(str(tmp_path / name)) for name in names]
+    assert [(Path(file).name, run) for file, run in found] == [
+        ("a#b.csv", ""), ("a", "b"), ("a", ""), ("c#d", ""), ("a", "")
+    ]  # fmt: skip
+
+
+def test_several_runs_without_one_that_is_read_by_itself_say_how_to_name_one(tmp_path):
+    """A chart of W&B has a column a run."""
+    runs = [relaxing("old"), relaxing("new", plateau=0.9, seed=1)]
+    rows = [f"{s:g},{x:.4f},{y:.4f}" for s, x, y in zip(runs[0].step, runs[0].reward, runs[1].reward, strict=True)]
+    chart = tmp_path / "chart.csv"
+    chart.write_text("\n".join(["Step,old - train/reward,new - train/reward", *rows]))
+    with pytest.raises(LogReadError, match=r"found 2: old, new; choose with chart.csv#NAME$"):
+        compare_runs(chart, chart)
+    assert [x.name for x in compare_runs(f"{chart}#old", f"{chart}#new").runs] == ["chart old", "chart new"]
