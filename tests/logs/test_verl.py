@@ -1,5 +1,6 @@
 """verl: its file logger, its console through Ray, its evaluations."""
 
+import numpy as np
 import pytest
 
 from bayes_grpo.logs import read_log
@@ -107,3 +108,14 @@ def test_auxiliary_scores_of_a_validation_are_no_train_reward(write):
     )
     run = read_log(write("a.log", f"{line}val-core/math/acc/mean@1:0.7 - val-core/aime/acc/mean@1:0.1\n"))
     assert_read(run, "only the evaluation reward", evals={4: 0.4})
+
+
+def test_pairs_between_blanks(write):
+    lines = [
+        "step:2   critic/score/mean:0.15    # the first program that passes",
+        "step:4 critic/score/mean:0.25 actor/grad_norm:0.5",
+        "step:8   val-core/a/acc/mean@1:0.25",
+        "         val-core/b/acc/mean@1:0.75",
+    ]
+    run = read_log(write("a.md", "\n".join(["Output:", "", "```", *lines, "```"])))
+    assert_read(run, step=[2, 4], reward=[0.15, 0.25], evals={8: 0.5}, signals={"grad_norm": [np.nan, 0.5]})

@@ -9,9 +9,13 @@ from bayes_grpo.logs.formats import Evidence, Source
 from bayes_grpo.logs.readers.console import JSON_START, Bars, Rows, line_reader, lines_of, too_long
 from bayes_grpo.logs.table import to_float
 
-_VERL_STEP = re.compile(r"(?<![\w/.])(training/global_)?step:(\d{1,12})\s{1,8}- (?=\S)")
+_KEY = r"[a-z][\w-]{0,40}/[\w/@.-]{1,80}:[-.\d]"
+"""A key and the beginning of its value."""
+_VERL_STEP = re.compile(rf"(?<![\w/.])(training/global_)?step:(\d{{1,12}})\s{{1,8}}(?:- (?=\S)|(?={_KEY}))")
 _VERL_HEADING = re.compile(r"\s{0,8}step:\d{1,12}\s{0,8}")
 """A step on a line of its own, above one key a line."""
+_BETWEEN = re.compile(rf" - |(?<=[\d)])\s{{2,}}|(?<=\d)\s(?={_KEY})")
+"""What stands between two pairs: a dash, or blanks where someone has set them one below another."""
 _REPEATED = re.compile(r"\[repeated \d{1,9}x across cluster\]")
 """What Ray puts behind a line that several processes print."""
 
@@ -31,7 +35,7 @@ def _verl_rows(text: str) -> Rows:
             continue
         row = {"step": float(found[2])}
         start = 0 if found[1] else found.end()  # the beginning of the line was cut off
-        for part in _REPEATED.split(line[start:], maxsplit=1)[0].split(" - "):
+        for part in _BETWEEN.split(_REPEATED.split(line[start:], maxsplit=1)[0]):
             key, colon, value = part.rpartition(":")
             if colon and "/" in key:
                 row[key.strip()] = to_float(value)
@@ -40,7 +44,8 @@ def _verl_rows(text: str) -> Rows:
 
 _GOES_ON = re.compile(
     r"(?!\s{0,8}(?:[(\[]|\d{4}-|step:))"
-    r"(?:[^\n]{0,160}? - [\w/@.()-]{1,80}:[-+.\d]|[\w/@.()-]{0,80}:?[-+.\de]{1,30}\s*\Z)"
+    r"(?:[^\n]{0,160}? - [\w/@.()-]{1,80}:[-+.\d]|[\w/@.()-]{0,80}:?[-+.\de]{1,30}\s*\Z"
+    rf"|\s{{1,40}}{_KEY})"
 )
 """A line that goes on with a row of verl's, or ends it, which a terminal's width has broken."""
 
