@@ -19,8 +19,10 @@ from bayes_grpo.logs.table import Table
 
 _WRAPPERS = ("metrics/", "data/", "logs/", "log/", "values/", "scalars/")
 """Objects that scripts put a row's metrics into."""
-_ASIDE = re.compile(r"([^()]+)_\((?!.*(?:std|var|min|max|median|p\d|eval|val|test|delta|change|ema|moving))[^()]+\)")
-"""A name with a remark behind it, "test reward (against the base)", that does not say of which statistic it is."""
+_ASIDE = re.compile(r"([^()]{1,80})_\(([^()]{1,80})\)")
+"""A name with a remark behind it, "test reward (against the base)"."""
+_STATISTIC = re.compile(r"std|var|min|max|median|p\d|eval|val|test|delta|change|ema|moving")
+"""A remark that says of which statistic a name is."""
 OWN = "bayes_grpo/"
 """Before every key that our callback writes into a trainer's log: our results are no signals of the run."""
 MAX_COLUMNS = 200
@@ -52,7 +54,7 @@ class KeyIndex:
         for name, key in list(self.raw.items()):
             if name.startswith(_WRAPPERS):
                 self.raw.setdefault(name.partition("/")[2], key)
-            if (aside := _ASIDE.fullmatch(name)) is not None:
+            if (aside := _ASIDE.fullmatch(name)) is not None and not _STATISTIC.search(aside[2]):
                 self.raw.setdefault(aside[1], key)
         self.keys = tuple(dict.fromkeys(self.raw.values()))
 

@@ -14,7 +14,7 @@ _KEY = r"[a-z][\w-]{0,40}/[\w/@.-]{1,80}:[-.\d]"
 _VERL_STEP = re.compile(rf"(?<![\w/.])(training/global_)?step:(\d{{1,12}})\s{{1,8}}(?:- (?=\S)|(?={_KEY}))")
 _VERL_HEADING = re.compile(r"\s{0,8}step:\d{1,12}\s{0,8}")
 """A step on a line of its own, above one key a line."""
-_BETWEEN = re.compile(rf" - |(?<=[\d)])\s{{2,}}|(?<=\d)\s(?={_KEY})")
+_BETWEEN = re.compile(rf"\s{{1,80}}- |(?<=[\d)])\s{{2,}}|(?<=\d)\s(?={_KEY})")
 """What stands between two pairs: a dash, or blanks where someone has set them one below another."""
 _REPEATED = re.compile(r"\[repeated \d{1,9}x across cluster\]")
 """What Ray puts behind a line that several processes print."""
