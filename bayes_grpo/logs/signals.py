@@ -55,7 +55,8 @@ class CanonicalSignal:
         negative: Whether it may be below 0; a definition may say otherwise.
         log_floor: Smallest value that counts where its changes are ratios; None where they are differences.
         healthy: Its healthy range whatever the definition; None where none is known.
-        definitions: Short name, as in the table of trainers → definition; empty where there is one alone.
+        definitions: Short name, as in the table of trainers → definition; empty where there is one alone. That of "" is
+            the one of keys without a short name.
     """
 
     name: str
@@ -69,7 +70,7 @@ class CanonicalSignal:
 
     def word(self, short: str) -> str:
         """Definition behind a short name from the table of trainers; "" means that a key has none."""
-        if short:
+        if short or short in self.definitions:
             return self.definitions[short].word
         return UNDEFINED if self.definitions else STANDARD
 
@@ -151,7 +152,18 @@ _ROWS = (
         better="lower",
     ),
     CanonicalSignal(name="entropy", meaning="entropy of the policy", unit=_NATS, log_floor=1e-4),
-    CanonicalSignal(name="kl", meaning="KL of the policy to the reference model", unit=_NATS, negative=True),
+    CanonicalSignal(
+        name="kl",
+        meaning="KL of the policy to the reference model",
+        unit=_NATS,
+        negative=True,
+        definitions={
+            "": Definition(STANDARD, "by any estimator, without a coefficient", negative=True),
+            "penalty": Definition(
+                "penalty", "what the loss or the reward has of it, in some scripts times a coefficient"
+            ),
+        },
+    ),
     CanonicalSignal(
         name="update_kl",
         meaning="KL of the policy before an update to the one after it",

@@ -106,6 +106,8 @@ _HELD_OUT = (
     "held-out_{}",
     "heldout_{}",
     "held_out_{}",
+    "dev_{}",
+    "dev/{}",
 )
 
 

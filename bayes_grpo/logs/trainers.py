@@ -20,13 +20,14 @@ GENERIC = trainer_row(
         reward: reward train_reward ~reward ~train_reward average_reward ~rewards reward_trace score/mean mean_score;
         heldout: ^reward eval_reward_mean eval_mean_reward eval/reward_mean eval/mean_reward eval/reward/mean ^accuracy
         ^acc ^win_rate ^solved ^pass_rate ^~reward val-core/**/mean@* val/**/mean@* ^pass_at_1 ^pass@1 ^solve_rate
-        ^success_rate ^score ^correct ^total_rewards_mean eval/**/reward eval/**/reward/mean eval/**/mean_reward
-        eval/**/accuracy val/**/reward val/**/accuracy test/**/reward eval/**/pass_at_1 eval/**/pass@1;
+        ^success_rate ^score ^correct ^exact_match ^chrf ^bleu ^f1 ^total_rewards_mean eval/**/reward
+        eval/**/reward/mean eval/**/mean_reward eval/**/accuracy val/**/reward val/**/accuracy test/**/reward
+        eval/**/pass_at_1 eval/**/pass@1;
         reward_std: reward_std reward/std std_reward reward_stdev rewards/std group_reward_std rollout_reward_std;
         frac_reward_zero_std: frac_reward_zero_std zvf zero_variance_frac zero_std_frac zero_std_ratio frac_zero_std
         flat_group_fraction zero_std_group_ratio zero_advantage_fraction degenerate_frac;
         entropy: ~entropy policy/entropy token_entropy optim/entropy ~policy_entropy;
-        kl: ~kl kl_divergence kl_div approx_kl kl_loss kl_k3 reference_kl ref_kl;
+        kl: ~kl kl_divergence kl_div approx_kl kl_loss kl_k3 reference_kl ref_kl ~exact_kl ~kl_penalty=penalty;
         clip_ratio: clip_ratio/region_mean clip_ratio clip_frac clipfrac clip_fraction train_clip_fraction
         cispo_clip_ratio;
         grad_norm: ~grad_norm gradient_norm optim/grad_norm gnorm grad;

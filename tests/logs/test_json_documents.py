@@ -1,5 +1,7 @@
 """JSON documents: lists of records, traces, columns, settings next to them."""
 
+import json
+
 import pytest
 
 from bayes_grpo.common.errors import LogReadError
@@ -65,3 +67,13 @@ def test_forward_filled_records_are_thinned_and_constant_or_coarse_ones_are_not(
     pairs = [{"step": s, "reward": float((s // 2) % 2)} for s in range(30)]
     for kept in (constant, pairs):
         assert len(read_log(write("a.json", kept)).step) == 30
+
+
+def test_columns_with_evaluations_at_steps_of_their_own(write):
+    columns = {"steps": [1, 2, 3, 4], "train_reward": [0.1, 0.2, 0.3, 0.4]}
+    nested = columns | {"dev_chrf": {"2": 30.5, "4": 31.5}}
+    assert_read(read_log(write("a.json", json.dumps(nested))), reward=columns["train_reward"], evals={2: 30.5, 4: 31.5})
+    lists = columns | {"eval_steps": [2, 4], "val_reward": [0.3, 0.5]}
+    assert_read(read_log(write("b.json", json.dumps(lists))), evals={2: 0.3, 4: 0.5})
+    without = columns | {"val_reward": [0.3, 0.5]}
+    assert_read(read_log(write("c.json", json.dumps(without))), "val_reward (2 values)", evals={})

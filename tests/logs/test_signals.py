@@ -64,7 +64,8 @@ def test_rows_are_whole():
         assert signal.name == name
         assert signal.meaning
         assert signal.unit
-        words = [d.word for d in signal.definitions.values()]
+        words = [d.word for short, d in signal.definitions.items() if short]
+        assert "" not in signal.definitions or signal.definitions[""].word == STANDARD
         assert len({*words, STANDARD, UNDEFINED}) == len(words) + 2
         for healthy in (signal.healthy, *(d.healthy for d in signal.definitions.values())):
             assert healthy is None or (healthy.low < healthy.high and healthy.source)
@@ -111,3 +112,11 @@ def test_what_a_rollout_took_is_at_its_step(write):
     run = read_log(write("slime.log", "\n".join(lines)))
     signals = {"completion_length": 50.0, "filtered_groups": [5, 5, 0, 5]}
     assert_read(run, step=range(4), reward=[0, 0.1, 0.2, 0.3], signals=signals)
+
+
+@pytest.mark.parametrize(
+    ("key", "word"), [("kl", "standard"), ("KL Penalty", "penalty"), ("avg_exact_kl", "standard"), ("kl_coef", None)]
+)
+def test_a_penalty_of_kl_may_have_its_coefficient(key, word):
+    run = read_log([{"step": i, "reward": 0.1 * i, key: 0.01 * i} for i in range(1, 5)])
+    assert run.definitions.get("kl") == word

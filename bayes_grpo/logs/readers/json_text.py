@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -101,7 +101,10 @@ _CONFIG_NAMES = (
 """Names of objects in which scripts keep their settings."""
 _METRIC = re.compile(r"step|reward|score|loss|iter|update|accuracy", re.IGNORECASE)
 _HEADER = frozenset(("config", "configuration", "start", "run_start", "header", "args", "hparams", "settings", "init"))
-_NO_SETTINGS = frozenset((*GENERIC.keys["reward"], *(key for group in GENERIC.steps for key in group)))
+_STEPS = frozenset(key for group in GENERIC.steps for key in group)
+_STEPS_OF = re.compile(r"(?:^|[_/])(?:steps?|iterations?|iters?|updates?)$")
+"""The end of a name of a list of steps, such as "eval_steps"."""
+_NO_SETTINGS = _STEPS.union(GENERIC.keys["reward"])
 
 
 def _settings(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -169,9 +172,10 @@ def of_document(document: Any, wanted: str | None = None) -> Parsed:
         found = parsed_rows(records[name])
         notes = (f"records read from {name!r}", *found.notes)
         return replace(found, config=config, notes=notes, took_run=name.startswith(wanted or name))
-    inside = ({k: v for k, v in x.items() if not isinstance(v, dict)} for x in document.values() if isinstance(x, dict))
-    if columns := next((found for x in (document, *inside) if (found := _number_lists(x))), {}):
-        return Parsed(Table.from_columns(columns), config)
+    inside = (x for x in document.values() if isinstance(x, dict))
+    for part in (document, *inside):
+        if columns := _number_lists(part):
+            return _with_other_steps(Parsed(Table.from_columns(columns), config), part, columns)
     if any(isinstance(v, int | float) for v in document.values()):
         return Parsed(Table.from_rows([document]))  # the first line of a log
     raise LogReadError(
@@ -209,6 +213,32 @@ def _number_lists(document: dict[str, Any]) -> dict[str, list[Any]]:
     }
     lengths = [len(v) for k, v in columns.items() if "reward" in k.lower()] or [len(v) for v in columns.values()]
     return {k: v for k, v in columns.items() if len(v) == max(lengths)}
+
+
+def _with_other_steps(found: Parsed, document: Mapping[str, Any], columns: Collection[str]) -> Parsed:
+    """The columns with what an object has at other steps: numbers by step, lists of another length with their steps.
+
+    Lists of a length for which no steps are given are left out with a note.
+    """
+    step = next((key for key in columns if normal(key) in _STEPS), "")
+    series: dict[str, tuple[Sequence[Any], Sequence[Any]]] = {}
+    rest: dict[int, dict[str, list[Any]]] = {}
+    for name, value in document.items():
+        if isinstance(value, dict) and value and all(to_float(x) == to_float(x) for x in (*value, *value.values())):
+            series[name] = [*value], [*value.values()]
+        elif isinstance(value, list) and name not in columns and any(to_float(x) == to_float(x) for x in value[:50]):
+            rest.setdefault(len(value), {})[name] = value
+    left: list[str] = []
+    for n, lists in rest.items():
+        at = next((lists[name] for name in lists if step and _STEPS_OF.search(normal(name))), None)
+        if at is None:
+            left += [f"{name} ({n} values)" for name in lists]
+        else:
+            series |= {name: (at, values) for name, values in lists.items() if values is not at}
+    for name, (steps, values) in series.items() if step else ():
+        found = replace(found, table=found.table.appended(Table.from_columns({step: steps, name: values})))
+    without = f"left out because no steps are given for their number of values: {listed(left, 6)}"
+    return found.noted(without) if left else found
 
 
 _BATCH = 1024
