@@ -158,7 +158,9 @@ def forecast_action(p_gain: float, threshold: float, until: float) -> Action:
         threshold: Gain that counts, reward.
         until: Horizon, optimizer step.
     """
-    kind: ActionKind = "go_on" if p_gain > 1.0 - LIKELY else "no_further_gain"
+    kind: ActionKind = "go_on"
+    if p_gain < THRESHOLDS.probable:
+        kind = "go_on_if_cheap" if p_gain > 1.0 - LIKELY else "no_further_gain"
     numbers = {"p_gain": p_gain, "threshold": threshold, "until": until}
     return Action(kind=kind, step=until, reason="forecast", numbers=numbers)
 

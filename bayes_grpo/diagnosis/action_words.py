@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from bayes_grpo.common.intervals import percent
 from bayes_grpo.common.text import amount
 from bayes_grpo.diagnosis.wording import step_name
-from bayes_grpo.signals.thresholds import THRESHOLDS
 
 if TYPE_CHECKING:
     from bayes_grpo.diagnosis.records import Action
@@ -25,10 +24,11 @@ def _go_on(a: Action) -> str:
     n = a.numbers
     if a.reason == "costs":
         return f"go on to step {a.step:g}: {percent(n['pays'])} chance that going on pays"
-    if a.reason != "forecast":
-        return "go on"
-    unlikely = n["p_gain"] < THRESHOLDS.probable
-    return f"go on only if its steps are cheap: {_gain(a)}" if unlikely else f"go on: {_gain(a)}"
+    return f"go on: {_gain(a)}" if a.reason == "forecast" else "go on"
+
+
+def _go_on_if_cheap(a: Action) -> str:
+    return f"go on only if its steps are cheap: {_gain(a)}"
 
 
 def _gain(a: Action) -> str:
@@ -178,6 +178,7 @@ def _log_signal(a: Action) -> str:
 
 _ACTIONS: Mapping[str, Callable[[Action], str]] = {
     "go_on": _go_on,
+    "go_on_if_cheap": _go_on_if_cheap,
     "look_again": _look_again,
     "wait": _wait,
     "watch": _watch,

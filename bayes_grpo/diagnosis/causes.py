@@ -344,16 +344,16 @@ def _calm(facts: Facts) -> Answer:
         return Answer("watch", found("flat", rests))
     if facts.rose or facts.crept:
         return Answer("fine", found("risen", calm))
-    early = found("too_early", min(max(rises, 1.0 - rises), calm))
+    doubt = min(max(rises, 1.0 - rises), calm)
     if facts.rows < THRESHOLDS.direct_rows:
-        return _few(facts, early)
+        return _few(facts, found("too_early", doubt))
     if facts.slipped:
-        return Answer("unclear", replace(early, numbers={**early.numbers, "slipped": 1.0}), "ends low")
+        return Answer("unclear", found("slipped", doubt), "ends low")
     if facts.rows < THRESHOLDS.waste_rows:
-        return Answer("unclear", early)
+        return Answer("unclear", found("too_early", doubt))
     change = interval(path.change())
     hidden = {"change": change.median, "low": change.low, "high": change.high, "rewards": facts.rows}
-    return Answer("unclear", replace(early, numbers={**early.numbers, **hidden}))
+    return Answer("unclear", found("noise_hides", doubt, **hidden))
 
 
 _FIRST_OF = {"signal_fell": "entropy term", "no_variance": "mixed prompts"}
@@ -369,6 +369,7 @@ def _few(facts: Facts, early: Finding) -> Answer:
     if not shown:
         return Answer("unclear", early, "ends low" if value[-1] == value.min() else "")
     levels = {"first": float(value[0]), "most": float(value.max()), "last": float(value[-1]), "rewards": facts.rows}
-    found = replace(early, numbers={**early.numbers, **levels}, parts=shown, probability=float("nan"))
+    numbers = {**early.numbers, **levels}
+    found = replace(early, kind="ends_low", numbers=numbers, parts=shown, probability=float("nan"))
     action = ACTIONS[_FIRST_OF[shown[0].kind]]
     return Answer("watch", found, "ends low", action.of(facts))

@@ -181,17 +181,21 @@ def _flat(f: Finding) -> tuple[str, str]:
     return _not_risen(f), f"from {f.numbers['start']:.3g} to {f.numbers['now']:.3g}"
 
 
-def _too_early(f: Finding) -> str:
+def _ends_low(f: Finding) -> str:
     n = f.numbers
-    if "last" in n:
-        levels = f"from {n['first']:.2g} to {n['last']:.2g} in {n['rewards']:.0f} rows (best {n['most']:.2g})"
-        return joined((f"the reward went {levels}", *(part.clause for part in f.parts)))
-    if "slipped" in n:
-        return f"no failure detected, but the reward lies below its start: {n['start']:.3g}, now {n['now']:.3g}"
-    if "low" in n:
-        change = f"{n['change']:.2g} [{n['low']:.2g}, {n['high']:.2g}]"
-        return f"no failure detected; noise hides whether the reward rises (change {change} in {n['rewards']:.0f} rows)"
-    return "no failure detected; too early to tell whether the reward is rising"
+    levels = f"from {n['first']:.2g} to {n['last']:.2g} in {n['rewards']:.0f} rows (best {n['most']:.2g})"
+    return joined((f"the reward went {levels}", *(part.clause for part in f.parts)))
+
+
+def _slipped(f: Finding) -> str:
+    n = f.numbers
+    return f"no failure detected, but the reward lies below its start: {n['start']:.3g}, now {n['now']:.3g}"
+
+
+def _noise_hides(f: Finding) -> str:
+    n = f.numbers
+    change = f"{n['change']:.2g} [{n['low']:.2g}, {n['high']:.2g}]"
+    return f"no failure detected; noise hides whether the reward rises (change {change} in {n['rewards']:.0f} rows)"
 
 
 def _constant_so_far(f: Finding) -> str:
@@ -360,7 +364,10 @@ _FINDINGS: Mapping[str, Callable[[Finding], str | tuple[str, str]]] = {
     "holding": _holding,
     "at_rest": _at_rest,
     "flat": _flat,
-    "too_early": _too_early,
+    "too_early": lambda f: "no failure detected; too early to tell whether the reward is rising",
+    "ends_low": _ends_low,
+    "slipped": _slipped,
+    "noise_hides": _noise_hides,
     "constant_so_far": _constant_so_far,
     "scheduled_weight": _scheduled_weight,
     "swings": _swings,

@@ -32,7 +32,7 @@ FindingKind = Literal[
     # Runs without failure.
     "ended", "ended_flat", "rising", "risen", "holding", "at_rest", "flat",
     # Logs with too little information.
-    "too_early", "constant_so_far", "falls_early", "few_rows",
+    "too_early", "ends_low", "slipped", "noise_hides", "constant_so_far", "falls_early", "few_rows",
     # What one row shows.
     "high_kl", "truncated_step", "near_limit", "no_variance", "zero_gradient", "no_reward", "few_weights",
     "sampler_gap",
@@ -52,7 +52,7 @@ _MODE_OF: Mapping[str, str] = {
     **dict.fromkeys(("evaluation_fell", "evaluation_stays"), "reward_hacking"),
     **dict.fromkeys(("solved", "mostly_solved", "at_ceiling", "holding", "at_rest", "flat", "ended_flat"), "plateaued"),
     **dict.fromkeys(("rising", "risen", "ended"), "growing"),
-    **dict.fromkeys(("too_early", "constant_so_far", "few_rows"), CANNOT_TELL),
+    **dict.fromkeys(("too_early", "ends_low", "slipped", "noise_hides", "constant_so_far", "few_rows"), CANNOT_TELL),
 }
 """Kind that is no mode → mode that it belongs to, or `CANNOT_TELL`."""
 
@@ -111,12 +111,12 @@ class Finding(Result):
 
 
 ActionKind = Literal[
-    "go_on", "look_again", "wait", "watch", "plan_more_steps", "no_further_gain",
+    "go_on", "go_on_if_cheap", "look_again", "wait", "watch", "plan_more_steps", "no_further_gain",
     "stop", "go_back", "start_over", "take_checkpoint", "score_checkpoints", "compare_checkpoints", "compare_resume",
     "restart", "new_run", "look", "check_update", "change_setting", "change_prompts", "log_signal", "judge_by_task",
 ]  # fmt: skip
 """Kinds of actions."""
-_GOING_ON: tuple[ActionKind, ...] = ("go_on", "look_again")
+_GOING_ON: tuple[ActionKind, ...] = ("go_on", "go_on_if_cheap", "look_again")
 _STOPPING: tuple[ActionKind, ...] = (
     "stop", "go_back", "start_over", "take_checkpoint", "score_checkpoints", "compare_checkpoints", "compare_resume",
     "restart", "new_run",

@@ -128,11 +128,12 @@ class Status(Result):
 _MEANS = "the drawn paths of the reward"
 _BASIS: Mapping[str, str] = {
     **dict.fromkeys(("lost_reward", "falls_early", "swings", "rising", "risen", "holding", "flat"), _MEANS),
+    **dict.fromkeys(("slipped", "noise_hides"), _MEANS),
     **dict.fromkeys(("constant_reward", "constant_so_far", "stuck_reward"), "the reward's rows"),
     **dict.fromkeys(("mostly_solved", "at_ceiling"), "the reward's level"),
     **dict.fromkeys(("ended", "ended_flat"), "the schedule and the reward"),
     **dict.fromkeys(("evaluation_fell", "evaluation_stays"), "train and evaluation reward"),
-    "too_early": "the number of rows",
+    **dict.fromkeys(("too_early", "ends_low"), "the number of rows"),
     "not_finite": "the logged values",
     "instability_signs": "the logged signals",
     **dict.fromkeys(("component_fell", "scheduled_weight"), "the reward components"),
@@ -148,6 +149,4 @@ def _basis_of(f: Finding, reason: str) -> str:
     basis = _BASIS.get(f.kind, "the failure probabilities")
     if f.kind == "holding" and "planned" in f.numbers:
         basis = "the plan"
-    if f.kind == "too_early" and ("low" in f.numbers or "slipped" in f.numbers):
-        basis = _MEANS
     return basis + {"finding": "", "forecast": " and the forecast", "costs": " and the costs given"}[reason]

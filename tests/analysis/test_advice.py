@@ -69,8 +69,9 @@ def test_nothing_that_is_to_come_changes_what_a_failing_run_needs():
 
 def test_the_forecast_and_the_costs_say_whether_to_go_on():
     assert advised(FINE, ahead(0.9)).action.sentence == "go on: 90% chance of a gain above 0.01 by step 90."
-    unlikely = advised(FINE, ahead(0.4)).action.sentence
-    assert unlikely == "go on only if its steps are cheap: 40% chance of a gain above 0.01 by step 90."
+    unlikely = advised(FINE, ahead(0.4)).action
+    assert (unlikely.kind, unlikely.goes_on) == ("go_on_if_cheap", True)
+    assert unlikely.sentence == "go on only if its steps are cheap: 40% chance of a gain above 0.01 by step 90."
     assert advised(FINE, ahead(0.1)).action.kind == "no_further_gain"
     assert advised(REST, ahead(0.9)).status == "fine"
     assert advised(REST, ahead(0.5)) is REST

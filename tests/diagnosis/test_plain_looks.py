@@ -19,7 +19,7 @@ SPENT = np.array([0.8, 0.5, 0.2, 0.05, 0.01])
 )
 def test_few_rows_that_end_low_say_what_their_last_ones_show(signals, clause, kind):
     found = diagnose(make_run(np.array([1.0, 5.0, 10.0, 15.0, 20.0]), HUMP, signals=signals)).status
-    assert found.status == "watch"
+    assert (found.status, found.finding.kind) == ("watch", "ends_low")
     assert found.headline.startswith(f"The reward went from 0.3 to 0.2 in 5 rows (best 0.8); {clause}")
     assert found.action.kind == kind
 
@@ -42,14 +42,14 @@ def test_a_reward_that_ends_at_its_lowest_is_not_told_to_go_on():
 def test_a_reward_that_slips_is_not_told_to_go_on():
     y = [0.96, 0.902, 0.938, 0.92, 0.878, 0.865, 0.792, 0.87, 0.887, 0.857]
     found = diagnose(make_run(np.arange(50.0, 501.0, 50.0), y, reward_low=0.0, reward_high=1.0)).status
-    assert (found.status, found.action.kind) == ("unclear", "wait")
+    assert (found.status, found.finding.kind, found.action.kind) == ("unclear", "slipped", "wait")
     assert found.headline == "No failure detected, but the reward lies below its start: 0.923, now 0.867."
 
 
 def test_many_flat_and_noisy_rows_say_what_the_noise_hides():
     rng = np.random.default_rng(3)
     found = diagnose(make_run(steps(40), 18.0 + 0.8 * rng.standard_normal(40))).status
-    assert found.status == "unclear"
+    assert (found.status, found.finding.kind) == ("unclear", "noise_hides")
     assert found.headline.startswith("No failure detected; noise hides whether the reward rises (change ")
     assert found.headline.endswith("in 40 rows).")
     assert found.evidence == "the drawn paths of the reward"
