@@ -16,7 +16,7 @@ from bayes_grpo.logs.columns import COMPONENT, ENVIRONMENT, Columns
 from bayes_grpo.logs.hygiene import ROLLOUTS, first_updates, on_updates, repeated_rows
 from bayes_grpo.logs.keyindex import KeyIndex, column, normal
 from bayes_grpo.logs.reward_key import components_of, environments_of, no_reward, reward_of
-from bayes_grpo.logs.signals import SIGNALS
+from bayes_grpo.logs.signals import SIGNALS, STANDARD
 from bayes_grpo.logs.table import Table
 from bayes_grpo.logs.trainer import Derived, Trainer
 from bayes_grpo.logs.trainers import GENERIC, TRAINERS, identify
@@ -40,6 +40,16 @@ _NO_SPREAD = re.compile(
     r"^(?!.*non)(?=.*group)(?:.*(?:zero|no)[-_ ].*(?:std|var|spread)|.*(?:flat|degenerate))|^zero_std%?$"
 )
 """Words for the share of groups without spread."""
+_SPREAD_OF_ADVANTAGES = (
+    "adv_std",
+    "advantage_std",
+    "advantages_std",
+    "advantages/std",
+    "advantage/std",
+    "std_advantage",
+)
+_MOST = 0.8
+"""Share of the rows without spread of the advantages from which on these are looked at."""
 _COUNTED = (("timesteps", "total_timesteps"), ("episode",))
 """What scripts without a step count by row; trainers log it next to their step."""
 _SIGNALS = [name for name in GENERIC.keys if name not in ("step", "reward", "heldout")]
@@ -255,7 +265,24 @@ def _signals(columns: Columns, choices: Choices) -> dict[str, np.ndarray]:
     for derived in (d for t in (columns.trainer, *TRAINERS) for d in t.derived):
         if derived.signal not in signals and (values := _combined(columns, derived)) is not None:
             signals[derived.signal] = values
+    if "frac_reward_zero_std" not in signals and (flat := _without_advantages(columns)) is not None:
+        signals["frac_reward_zero_std"] = flat
     return signals
+
+
+def _without_advantages(columns: Columns) -> np.ndarray | None:
+    """1 on rows whose advantages have no spread, as no group has any there, shape (n,); None where few rows are such.
+
+    A spread above 0 says nothing of the share of groups, so other rows are NaN.
+    """
+    key = columns.index.first(_SPREAD_OF_ADVANTAGES, GENERIC.prefixes)
+    spread = columns.index.table.column(key or "")
+    known = np.isfinite(spread)
+    if key is None or np.mean(spread[known] == 0.0) < _MOST:
+        return None
+    columns.use("frac_reward_zero_std", [key], f"1 where {key} is 0")
+    columns.definitions["frac_reward_zero_std"] = STANDARD
+    return np.where(spread == 0.0, 1.0, np.nan)
 
 
 def _combined(columns: Columns, derived: Derived) -> np.ndarray | None:

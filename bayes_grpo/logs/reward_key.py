@@ -148,7 +148,7 @@ def suggested_keys(table: Table, unused: Mapping[str, str], known: Collection[st
 
 
 _NOT_A_MEAN = re.compile(
-    r"std|stdev|variance|\bvar\b|min|max|p10|p90|median|eval|^valid|(?:^|[/_])val(?:[-/_]|idat|ue)|(?<!la)test|zero|count|frac|weight|kl|runtime|time|diff"
+    r"std|stdev|variance|\bvar\b|(?<![a-z])(?:min|max)(?:imum)?(?![a-z])|p10|p90|median|eval|^valid|(?:^|[/_])val(?:[-/_]|idat|ue)|(?<!la)test|zero|count|frac|weight|kl|runtime|time|diff"
 )
 _RATE = re.compile(
     r"(?:train[/_])?(?:(?:success|solve|solved|pass|win|correct)_?rate|(?:mean_|avg_)?(?:accuracy|acc)(?:_mean)?|solved)"
@@ -158,6 +158,8 @@ _NOT_ALONE = re.compile(r"loss|lr|learning|entropy|len|tokens|temp|clip|per_|sec
 _KL = re.compile(r"(?:^|[/_])kl(?:$|[/_])")
 _PART = re.compile(r"component|bonus|penalty|shaping|moving|running|rolling|smooth|(?:^|[/_])ema(?:[/_]|$)")
 """A part of a reward, or its average over earlier rows: no reward where another key may be one."""
+_FUNCTION = re.compile(r"reward_(?:func|fn|function)(?:[/_]mean)?$")
+"""The end of a key that is the mean of a reward function, whatever its weight."""
 _FILLS = frozenset(("reward", "rewards", "mean", "avg", "average", "func", "fn", "train", "batch"))
 _WHOLE = ("total", "all", "overall", "sum", "aggregate", "combined")
 _NOT_A_PART = frozenset((
@@ -246,6 +248,8 @@ def _adding_up(index: KeyIndex, total: str) -> dict[str, str]:
             found |= {what: key} if key not in found.values() else {}
     if len(found) < 2 or len(found) > MAX_COLUMNS:
         return {}
+    if all(_FUNCTION.search(normal(key)) for key in found.values()):  # named as TRL names them
+        return found
     if set(_WHOLE).intersection(re.split(r"[/_ ]", normal(total))):  # named as their total, whatever else enters it
         return found
     columns = np.array([index.table.column(key) for key in (total, *found.values())])

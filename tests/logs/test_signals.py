@@ -120,3 +120,12 @@ def test_what_a_rollout_took_is_at_its_step(write):
 def test_a_penalty_of_kl_may_have_its_coefficient(key, word):
     run = read_log([{"step": i, "reward": 0.1 * i, key: 0.01 * i} for i in range(1, 5)])
     assert run.definitions.get("kl") == word
+
+
+def test_advantages_without_spread_are_groups_without_any():
+    rows = [{"step": i, "reward": 1.75, "adv_std": 0.0} for i in range(1, 11)]
+    assert_read(read_log(rows), signals={"frac_reward_zero_std": 1.0})
+    rows[3]["adv_std"] = 0.5
+    np.testing.assert_array_equal(read_log(rows).signals["frac_reward_zero_std"], [1.0] * 3 + [np.nan] + [1.0] * 6)
+    some = [row | {"adv_std": 0.1 * (i % 3)} for i, row in enumerate(rows)]
+    assert "frac_reward_zero_std" not in read_log(some).signals

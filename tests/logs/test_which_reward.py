@@ -193,3 +193,9 @@ def test_less_than_one_prompt_a_step_is_no_setting(write):
     cells = [{"cell_type": "code", "source": code, "outputs": outputs}]
     run = read_log(write("run.ipynb", json.dumps({"nbformat": 4, "metadata": {}, "cells": cells})))
     assert_read(run, settings={"group_size": 4, "prompts_per_step": None})
+
+
+def test_keys_of_functions_are_parts_whatever_their_weights():
+    names = ("reward_format_reward_func", "reward_terminal_outcome_reward_func")
+    rows = [{"step": i, "reward": (-1.0) ** i, names[0]: 0.1 * i, names[1]: 0.5} for i in range(1, 9)]
+    assert {*read_log(rows).components} == {"format", "terminal_outcome"}
