@@ -17,6 +17,8 @@ from bayes_grpo.logs.settings import Settings
 _MIN_STEPS = 5
 _MIN_AGAIN = 2
 _SHARE = 0.8
+_EXPLODED, _LEAST_KL = 100, 1.0
+"""Times its median from which on a KL is noted, and the nats a token below which it is not."""
 MAX_RESUMES = 50
 """A log whose steps go backwards more often is interleaved, neither resumed nor several trainings."""
 
@@ -136,6 +138,7 @@ def tidy(mapped: Columns, summary: np.ndarray, row_steps: float, file: np.ndarra
     if repeated and not resumes:
         notes.append(f"{counted(repeated, 'evaluation')} logged more than once; the last record of each is kept")
     columns = _without_uncomputed(columns, mapped.broken, notes)
+    _note_exploded(step, columns.get("kl", np.empty(0)), notes)
     parts = {k: columns[k] for k in sorted(columns) if k in mapped.parts}
     return Run(
         **dict.fromkeys(("name", "source", "format", "log_hash"), ""),
@@ -233,6 +236,18 @@ def _without_uncomputed(
     if lost := [name for name in broken if name not in columns and "/" not in name]:
         notes.append(f"{listed(lost)} {'is' if len(lost) == 1 else 'are'} logged, and no number in any row")
     return columns
+
+
+def _note_exploded(step: np.ndarray, kl: np.ndarray, notes: list[str]) -> None:
+    """Notes rows whose KL is a hundred times the usual, as an estimate from one improbable token is; shapes (n,)."""
+    known = np.isfinite(kl)
+    if known.sum() < 2 * _MIN_STEPS:
+        return
+    far = np.flatnonzero(known & (np.abs(kl) > _EXPLODED * np.median(np.abs(kl[known]))) & (np.abs(kl) > _LEAST_KL))
+    if len(far) and np.median(np.abs(kl[known])) > 0.0 and len(far) <= (1.0 - _SHARE) * known.sum():
+        most = far[np.argmax(np.abs(kl[far]))]
+        rows = counted(len(far), "row")
+        notes.append(f"kl is above {_EXPLODED} times its median in {rows}, up to {kl[most]:.4g} at step {step[most]:g}")
 
 
 def _where_logged(

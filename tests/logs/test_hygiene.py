@@ -136,3 +136,10 @@ def test_the_steps_of_the_last_attempt_always_stay(steps, files):
         assert min(resumes) in step[~train]
     else:
         assert not evals.any()
+
+
+def test_a_kl_that_explodes_now_and_then_is_noted():
+    rows = [{"step": i, "reward": 0.1, "kl": 0.05 * i} for i in range(1, 31)]
+    assert_read(read_log(rows), without=["above 100 times"])
+    rows[20]["kl"], rows[25]["kl"] = 6023.0, 114.0
+    assert_read(read_log(rows), "kl is above 100 times its median in 2 rows, up to 6023 at step 21")
