@@ -135,7 +135,8 @@ def _chosen_training(
         ends = (float(steps[0]), float(steps[-1])) if len(steps) else (None, None)
         rewards = int(np.isfinite(reward[rows[~closing[rows]]]).sum())
         found.append(LoggedTraining(name, len(steps), *ends, rewards))
-    rewarded = [i for i, x in enumerate(found) if x.rewards >= _LEAST] or [len(found) - 1]
+    rewarded = [i for i, x in enumerate(found) if x.rewards >= _LEAST]
+    rewarded = rewarded or [i for i, x in enumerate(found) if x.rewards] or [len(found) - 1]
     taken = rewarded[-1]
     why = "the only one with rewards" if len(rewarded) == 1 else "the last with rewards"
     main = main_run({x.name: x.rewards for x in found})

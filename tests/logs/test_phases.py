@@ -222,3 +222,14 @@ def test_numbers_near_the_largest_give_no_warning():
             ]
             with suppress(BayesGrpoError):
                 read_log(rows)
+
+
+def test_last_rows_of_two_runs_below_headings_are_two_trainings(write):
+    one = {"reward": "0.55", "reward_std": "0.3", "entropy": "0.1", "step_time": "11.4", "completions/mean_length": 236}
+    other = {"reward": "0.45", "ratio": "0.9", "kl": "0.7", "weight_sync_time_s": "5.1", "queue_wait_time_s": "0.1"}
+    text = f"### Baseline\n\n{one}\n\n### Asynchronous\n\n{other}\n"
+    run = read_log(write("a.md", text))
+    assert_read(run, "training 2 of 2 in the log is read, the last with rewards", reward=[0.45], signals={"kl": 0.7})
+    assert_read(read_log(write("a.md", text), run="training 1"), reward=[0.55], signals={"entropy": 0.1})
+    steps = f"### Before\n\n{one}\n\n### After\n\n{one | {'reward': '0.6'}}\n"
+    assert_read(read_log(write("b.md", steps)), reward=[0.55, 0.6])

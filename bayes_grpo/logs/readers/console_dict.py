@@ -50,6 +50,8 @@ _METRIC = re.compile(r"reward|score|loss|return|acc|entropy|kl|grad|lr|step|epoc
 """A key of a row of metrics; before the first row, dictionaries of settings are printed too."""
 _STEP_KEY = re.compile(r"\A(?!.*(?:time|timing|second|cost|per_step)).*step")
 """A key that counts steps, and not how long one took (TRL's ``step_time``)."""
+_HEADING = re.compile(r"#{1,6} [^{}]{1,200}\Z")
+"""A heading in Markdown."""
 _PANEL = ("│", "┃", "║")
 """How a line of a panel begins, in which a trainer shows prompts and completions, whatever these hold."""
 _MAX_LENGTH = 20_000
@@ -64,11 +66,15 @@ _NO_BARS: Mapping[int, int] = MappingProxyType({})
 
 
 class _Found(NamedTuple):
-    """A row (empty at the end), all bars before the first row, a training's first and last bar since the row before."""
+    """A row (empty at the end), all bars before the first row, a training's first and last bar since the row before.
+
+    And the number of headings before it.
+    """
 
     row: dict[str, Any]
     bars: Mapping[int, int]
     passed: Mapping[int, tuple[int, int]]
+    section: int = 0
 
 
 def _sniff_console_dict(source: Source) -> Evidence | None:
@@ -98,10 +104,18 @@ def _read_console_dict(source: Source, wanted: str | None) -> Parsed:
         names = ("reward", "loss", "epoch", CLOSING[0])
         reward, loss, epoch, closing = (np.array([to_float(f.row.get(k)) for f in found]) for k in names)
         starts, _ = starts_of(np.isfinite(closing), {"reward": reward, "loss": loss}, None, epoch)
+        starts = starts or tuple(i for i, (a, b) in enumerate(pairwise(found), 1) if _are_of_two_runs(a, b))
         rows, total, more = _on_bars([found[i:k] for i, k in pairwise((0, *starts, len(found)))], end)
         total = total or planned_in(source.text)
         return parsed_rows(rows, total_steps=total, notes=(*notes, *more), starts=starts)
     return parsed_rows(rows, notes=notes)
+
+
+def _are_of_two_runs(one: _Found, other: _Found) -> bool:
+    """Whether two rows with a reward stand below headings of their own, and have few keys in common."""
+    trained = all(_is_train(x.row) and _names_total(x.row) for x in (one, other))
+    shared = len(one.row.keys() & other.row.keys())
+    return trained and one.section != other.section and 2 * shared < len(one.row.keys() | other.row.keys())
 
 
 def _at_rollouts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -216,6 +230,7 @@ class _Bars:
     def __init__(self) -> None:
         self.counts: dict[int, int] = {}
         self.passed: dict[int, tuple[int, int]] = {}
+        self.section = 0
 
     def see(self, shown: Bars, counting: frozenset[int] | None) -> None:
         """Moves the bars of a line on; of those that do not count the training the last counts stay.
@@ -236,7 +251,7 @@ class _Bars:
         """A row with the bars before it."""
         passed = self.passed
         self.passed = {}
-        return _Found(row, dict(self.counts) if self.counts else _NO_BARS, passed)
+        return _Found(row, dict(self.counts) if self.counts else _NO_BARS, passed, self.section)
 
 
 def _without_braces(piece: str) -> dict[str, Any]:
@@ -270,6 +285,7 @@ def _dicts(log: str) -> Iterator[_Found]:
     depth = 0
     for piece, shown in _joined(lines_of(log)):
         bars.see(shown, counting)
+        bars.section += _HEADING.match(piece) is not None
         if (shown and not piece.strip()) or piece.lstrip()[:1] in _PANEL:
             continue
         at = 0
