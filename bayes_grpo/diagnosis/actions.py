@@ -63,7 +63,7 @@ def _risky(f: Facts) -> bool:
     parted = max(f.held_out_stays, f.held_out_falls) >= THRESHOLDS.probable
     shown = f.broken or bool(f.signs) or bool(f.falls) or parted or f.failing > THRESHOLDS.suspect
     declines = f.declined or f.fell >= THRESHOLDS.probable
-    pointless = f.rate_spent is not None or f.all_wrong or f.level > THRESHOLDS.near_top
+    pointless = f.spent_rate is not None or f.all_wrong or f.level > THRESHOLDS.near_top
     wasted = f.waste > THRESHOLDS.half or f.truncated > THRESHOLDS.truncated
     return shown or declines or pointless or wasted
 

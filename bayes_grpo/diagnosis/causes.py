@@ -329,9 +329,11 @@ def _calm(facts: Facts) -> Answer:
         return Answer("watch", replace(constant, numbers=numbers, probability=float("nan")), "unmeasured")
     if facts.ended and facts.rows >= THRESHOLDS.direct_rows:
         planned = {} if facts.planned is None else {"planned": facts.planned}
-        at = None if facts.rate_spent is None else facts.step_name(facts.rate_spent)
+        spent = facts.spent_rate
+        at = None if spent is None or spent.zero_step is None else facts.step_name(spent.zero_step)
+        left = {} if spent is None else {"rate_left": spent.left}
         rose = facts.probably_rose
-        ended = replace(found("ended" if rose else "ended_flat", calm, **planned), at=at)
+        ended = replace(found("ended" if rose else "ended_flat", calm, **planned, **left), at=at)
         return Answer("done", ended, "ended" if rose else "ended flat")
     if rises >= THRESHOLDS.probable and rises >= rests:
         return Answer("fine", found("rising", rises))

@@ -18,7 +18,7 @@ from bayes_grpo.diagnosis.strain import growths, scheduled_part, swings
 from bayes_grpo.diagnosis.view import RunView
 from bayes_grpo.rows.series import stretches
 from bayes_grpo.signals.path import SignalPath
-from bayes_grpo.signals.run_paths import best_checkpoint, rate_spent_at
+from bayes_grpo.signals.run_paths import SpentRate, best_checkpoint, spent_rate
 from bayes_grpo.signals.thresholds import THRESHOLDS
 
 _LAST_ROWS = 3
@@ -287,9 +287,9 @@ class Facts:
         return self.noise > THRESHOLDS.material * self.view.reward.span
 
     @cached_property
-    def rate_spent(self) -> float | None:
-        """Step at which the learning rate ended; None where it has not."""
-        return rate_spent_at(self.view.run)
+    def spent_rate(self) -> SpentRate | None:
+        """The learning rate where it is spent; None where it is not."""
+        return spent_rate(self.view.run)
 
     @cached_property
     def planned(self) -> float | None:
@@ -316,7 +316,7 @@ class Facts:
     @property
     def ended(self) -> bool:
         """Whether the learning rate or the planned steps have come to an end."""
-        return self.rate_spent is not None or self.planned is not None
+        return self.spent_rate is not None or self.planned is not None
 
     @property
     def every_step(self) -> bool:

@@ -139,11 +139,12 @@ def _at_ceiling(f: Finding) -> str:
 def _ended(f: Finding) -> str:
     """The schedule is over; what the reward did."""
     n = f.numbers
-    over = (
-        f"the {n['planned']:g} planned steps are over"
-        if f.at is None
-        else f"the learning rate reached zero at {step_name(f)}"
-    )
+    if f.at is not None:
+        over = f"the learning rate reached zero at {step_name(f)}"
+    elif "planned" in n:
+        over = f"the {n['planned']:g} planned steps are over"
+    else:
+        over = f"the learning rate is at {100.0 * n['rate_left']:.2g}% of its peak"
     levels = f"from {n['start']:.3g} to {n['now']:.3g}"
     if f.kind == "ended":
         return f"{over}; the reward rose {levels}"

@@ -47,7 +47,7 @@ from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.padding import Rows
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.series import Series
-from bayes_grpo.signals.run_paths import rate_spent_at
+from bayes_grpo.signals.run_paths import spent_rate
 
 PRIOR_DRAWS = 2000
 """Draws of the prior that are kept, and runs drawn from them."""
@@ -167,7 +167,8 @@ _VERSIONS = ("bayes_grpo", "jax", "numpyro", "arviz", "numpy")
 
 def _attributes(run: Run, window: FitWindow, regime: Regime, seed: int, notes: tuple[str, ...]) -> dict[str, Any]:
     """Attributes that belong to no group: the origin of the fit."""
-    ended = rate_spent_at(run)
+    spent = spent_rate(run)
+    ended = None if spent is None else spent.zero_step
     return {
         "bayes_grpo_format": FORMAT,
         "regime": regime.name,

@@ -24,18 +24,19 @@ from bayes_grpo.fitting.sensitivity import CONTRACTION_LIMIT, THRESHOLD, Summary
 from bayes_grpo.fitting.window import FitWindow
 from bayes_grpo.logs.settings import Provenance, Setting
 from bayes_grpo.rows.levels import RewardLevels
-from bayes_grpo.rows.reward_range import both_ends
+from bayes_grpo.rows.reward_range import RewardRange, both_ends
 from bayes_grpo.rows.series import CHANCE
 from bayes_grpo.signals.logged import Logged
 from bayes_grpo.signals.path import SignalPath
 from bayes_grpo.signals.run_paths import fit_reward
+from bayes_grpo.signals.thresholds import THRESHOLDS
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
 ENDED_SHARE = 0.005
-"""Share of the highest learning rate below which a schedule has ended."""
+"""Share of the highest learning rate below which nothing of it is left in whole percents."""
 SPENT_SHARE = 0.1
 """Share of the highest learning rate at or below which a schedule is called near its end."""
 
@@ -63,6 +64,7 @@ class Summary(Result):
         now: The last of these with its interval.
         rose: Probability that the last level lies above the first.
         past_peak: Whether much of the rise to the best level has been lost since.
+        level: The last level as a share of the reward's range; NaN where that is unknown.
         rate_left: Learning rate at the last row over the highest one.
         rate_ended: Step at which the logged learning rate reached zero; NaN where it has not.
         convergence: Convergence checks.
@@ -88,6 +90,7 @@ class Summary(Result):
     now: Interval
     rose: float
     past_peak: bool
+    level: float
     rate_left: float
     rate_ended: float
     convergence: Convergence
@@ -148,13 +151,18 @@ class Summary(Result):
         return "growth" in self.probabilities
 
     @property
+    def solved(self) -> bool:
+        """Whether the reward is so near its highest value that the task counts as solved."""
+        return self.level >= THRESHOLDS.solved
+
+    @property
     def schedule_ended(self) -> bool:
         """Whether the learning rate has come to its end."""
-        return math.isfinite(self.rate_ended) or self.rate_left < ENDED_SHARE
+        return math.isfinite(self.rate_ended) or self.rate_left <= THRESHOLDS.rate_spent
 
     @property
     def _rate_text(self) -> str:
-        if self.schedule_ended:
+        if math.isfinite(self.rate_ended) or self.rate_left < ENDED_SHARE:
             return ", where its learning rate ended"
         if self.rate_left <= SPENT_SHARE:
             return f", with {self.rate_left:.0%} of its peak learning rate left"
@@ -192,18 +200,22 @@ class Summary(Result):
         return frame_of(self.rows, "name")
 
 
-def path_of(fit: Fit) -> SignalPath:
-    """The path of the fitted rows, in which every command finds the levels of a reward."""
+def path_of(fit: Fit, ends: RewardRange) -> SignalPath:
+    """The path of the fitted rows, in which every command finds the levels of a reward, within its range."""
+    path = fit_reward(Logged.of(fit.step(), fit.observed()), ends, evaluation=fit.signal == "eval_reward")
+    if path is None:
+        raise ValueError(f"expected the rows of a fit, which has two at least, found {len(fit.step())}")
+    return path
+
+
+def range_of(fit: Fit) -> RewardRange:
+    """Range of the fitted reward, with both ends or none."""
     known = {
         name: Setting(s["value"], Provenance(s["provenance"]), s["note"])
         for name, s in fit.settings.items()
         if name in _ENDS
     }
-    ends = both_ends(fit.observed(), dict.fromkeys(_ENDS, Setting()) | known)
-    path = fit_reward(Logged.of(fit.step(), fit.observed()), ends, evaluation=fit.signal == "eval_reward")
-    if path is None:
-        raise ValueError(f"expected the rows of a fit, which has two at least, found {len(fit.step())}")
-    return path
+    return both_ends(fit.observed(), dict.fromkeys(_ENDS, Setting()) | known)
 
 
 _ENDS = ("reward_low", "reward_high")
@@ -222,7 +234,9 @@ def summarize(fit: Fit, level: float = LEVEL) -> Summary:
     """
     rows = tuple(summary_rows(fit, level))
     rows_of_fit = fit.as_draws.rows
-    path = path_of(fit)
+    ends = range_of(fit)
+    path = path_of(fit, ends)
+    now = interval(path.now, level)
     chances = probabilities(fit.regime, fit.posterior, rows_of_fit.length, len(fit.step()))
     y = fit.observed()
     means = fit.data["posterior_mean"].dataset
@@ -234,9 +248,10 @@ def summarize(fit: Fit, level: float = LEVEL) -> Summary:
         r2=r_squared(y, means["curve"].to_numpy()),
         r2_latent=r_squared(y, means["latent"].to_numpy()),
         levels=path.shown_levels,
-        now=interval(path.now, level),
+        now=now,
         rose=float((path.change() > 0.0).mean()),
         past_peak=past_peak(path),
+        level=(now.median - ends.low) / (ends.high - ends.low) if ends.known else math.nan,
         rate_left=float(rows_of_fit.rate[-1] / np.max(rows_of_fit.rate)),
         rate_ended=float(attrs["rate_ended"]),
         convergence=fit.convergence,

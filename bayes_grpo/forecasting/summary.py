@@ -295,7 +295,7 @@ def _outlook(f: Forecast, change: np.ndarray, threshold: float) -> RewardOutlook
     verb = "rise" if p_up > p_down else "fall"
     if f.schedule.ends <= f.now:
         planned = f.schedule.assumed == PLAN_OVER
-        why = "the planned steps are over" if planned else "the learning rate has reached zero"
+        why = "the planned steps are over" if planned else "the learning-rate schedule has ended"
         return RewardOutlook("over", f"{why}, so no further change of {what} is expected")
     if p_still >= 0.8:
         return RewardOutlook("stays", f"{what} is expected to stay within {threshold:.2g} of where it is {until}")

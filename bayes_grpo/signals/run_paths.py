@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -158,13 +159,33 @@ def best_checkpoint(paths: RunPaths) -> float | None:
     return float(path.last_step[int(path.mean.argmax())])
 
 
-def rate_spent_at(run: Run) -> float | None:
-    """Step from which the learning rate of a run is spent; None where it is not, or was not logged.
+class SpentRate(NamedTuple):
+    """A learning rate at which the policy no longer moves.
+
+    Attributes:
+        left: The last logged rate as a share of its peak.
+        zero_step: Step since which it is 0; None where it is not.
+    """
+
+    left: float
+    zero_step: float | None
+
+
+def spent_rate(run: Run) -> SpentRate | None:
+    """The learning rate of a run where it is spent; None where it is not, or was not logged.
 
     A rate that warms up is below its peak too, so only what comes after the peak counts.
     """
     rate = Logged.of(run.step, run.values("learning_rate"))
     if rate.rows < 2 or not rate.value.max() > 0.0:
         return None
-    low = rate.value <= THRESHOLDS.rate_spent * rate.value.max()
-    return float(rate.step[np.flatnonzero(~low)[-1] + 1]) if low[-1] else None
+    left = rate.value / rate.value.max()
+    if left[-1] > THRESHOLDS.rate_spent:
+        return None
+    moving = np.flatnonzero(left > _ZERO_RATE)[-1]
+    zero = None if moving == rate.rows - 1 else float(rate.step[moving + 1])
+    return SpentRate(float(left[-1]), zero)
+
+
+_ZERO_RATE = 1e-4
+"""Share of its peak up to which a learning rate is 0."""

@@ -83,6 +83,8 @@ def _do(s: Summary) -> str:
     if s.rate_left <= SPENT_SHARE:
         over = "over" if s.schedule_ended else "nearly over"
         return f"choose the settings of the next run (bayes-grpo plan LOG); this schedule is {over}."
+    if s.solved:
+        return f"use harder prompts, or stop: the {s.about.reward} is at {min(s.level, 1.0):.0%} of its range."
     return "see where the rest of the schedule leads (bayes-grpo forecast LOG)."
 
 

@@ -274,6 +274,10 @@ def test_a_spent_learning_rate_ends_a_run_whose_plan_is_unknown():
     over = diagnose(make_run(steps(40), np.linspace(0.2, 0.6, 40), signals={"learning_rate": rate})).status
     assert over.status == "done"
     assert over.headline.startswith("The learning rate reached zero at step 34; the reward rose from 0.2")
+    rate = np.linspace(1.0, 0.008, 40) * 1e-5
+    low = diagnose(make_run(steps(40), np.linspace(0.2, 0.6, 40), signals={"learning_rate": rate})).status
+    assert low.status == "done"
+    assert low.headline.startswith("The learning rate is at 0.8% of its peak; the reward rose from 0.2")
 
 
 def test_a_log_of_evaluations_alone_has_its_jumps_and_its_own_reward():

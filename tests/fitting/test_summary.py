@@ -82,6 +82,7 @@ def summary_of(rose: float = 1.0, now: float = 0.7, **other: Any) -> Summary:
         "rose": rose,
         "past_peak": False,
         "now": Interval(now, now - 0.1, now + 0.1, 0.9),
+        "level": math.nan,
         "rate_left": 1.0,
         "rate_ended": math.nan,
         "interval_level": 0.9,
@@ -115,7 +116,14 @@ def test_the_first_sentence_is_what_the_run_has_reached(given, answer):
     assert summary_of(**given).why.startswith("Under a constant learning rate it would settle at 0.8 [0.7, 0.9].")
 
 
-@pytest.mark.parametrize(("left", "over"), [(0.06, "nearly over"), (0.001, "over")])
+@pytest.mark.parametrize(
+    ("level", "words"), [(0.99, "use harder prompts, or stop: the reward is at 99% of its range."), (0.8, "see where")]
+)
+def test_a_solved_task_asks_for_harder_prompts(level, words):
+    assert _do(summary_of(level=level)).startswith(words)
+
+
+@pytest.mark.parametrize(("left", "over"), [(0.06, "nearly over"), (0.01, "over"), (0.001, "over")])
 def test_a_schedule_with_steps_left_is_not_over(left, over):
     assert _do(summary_of(rate_left=left)).endswith(f"; this schedule is {over}.")
 

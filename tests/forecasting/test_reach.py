@@ -99,7 +99,7 @@ def test_the_sentence_says_as_much_as_the_paths(found, rising, falling, said):
 
 def test_where_the_learning_rate_has_ended_the_sentence_says_so_first(found):
     made = replace(found, schedule=replace(found.schedule, shape="constant", rate_now=0.0))
-    assert summarize_forecast(made).sentence.startswith("the learning rate has reached zero, so no further change")
+    assert summarize_forecast(made).sentence.startswith("the learning-rate schedule has ended, so no further change")
     over = replace(made, schedule=replace(made.schedule, assumed=PLAN_OVER))
     assert summarize_forecast(over).sentence.startswith("the planned steps are over, so no further change")
 

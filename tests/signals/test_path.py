@@ -8,7 +8,7 @@ from bayes_grpo.signals.logged import Logged
 from bayes_grpo.signals.loss import fallen_in, fallen_of, last_lost, reward_path, rows_collapsed
 from bayes_grpo.signals.path import PATH_BLOCKS
 from bayes_grpo.signals.path import fit_path as path_or_none
-from bayes_grpo.signals.run_paths import best_checkpoint, rate_spent_at
+from bayes_grpo.signals.run_paths import SpentRate, best_checkpoint, spent_rate
 from tests.helpers.paths import fit_path, paths_of, there
 from tests.helpers.runs import evaluated, make_run, steps
 
@@ -166,9 +166,11 @@ def test_no_evaluation_chooses_no_checkpoint_and_one_alone_is_the_reward():
 def test_the_rate_is_spent_after_its_peak_alone():
     warm = 1e-5 * np.clip((np.arange(40.0)) / 10.0, 0.0, 1.0)
     decayed = warm * np.clip((30.0 - np.arange(40.0)) / 20.0, 0.0, 1.0)
-    assert rate_spent_at(make_run(steps(40), UP, signals={"learning_rate": decayed})) == 31.0
-    assert rate_spent_at(make_run(steps(40), UP, signals={"learning_rate": warm})) is None
-    assert rate_spent_at(make_run(steps(40), UP)) is None
+    low = np.where(np.arange(40.0) < 30.0, warm, 1e-7)
+    assert spent_rate(make_run(steps(40), UP, signals={"learning_rate": decayed})) == SpentRate(0.0, 31.0)
+    assert spent_rate(make_run(steps(40), UP, signals={"learning_rate": low})) == (pytest.approx(0.01), None)
+    assert spent_rate(make_run(steps(40), UP, signals={"learning_rate": warm})) is None
+    assert spent_rate(make_run(steps(40), UP)) is None
 
 
 def test_dips_are_over_and_jumps_stay():
