@@ -88,9 +88,8 @@ def unforced(name, table):
 def test_unforced_mean_is_the_law_s(name, kind):
     table, n = table_of(kind), len(table_of(kind).y)
     with jax.enable_x64(True):
-        space = space_of(name, table)
         state = jnp.asarray([0.0, 0.7] if name == "flat" else [0.2 - 0.7, 0.0, 0.7])
-        found = np.asarray(mean_path(space, state, n))
+        found = np.asarray(jax.jit(lambda: mean_path(space_of(name, table), state, n))())
     wanted = 0.7 + (0.2 - 0.7) * unforced(name, table)
     # Windows that begin where a power of the step is not smooth cost the quadrature digits.
     np.testing.assert_allclose(found, wanted, atol=2e-6 if name == "sigmoid" else 1e-8)
@@ -115,8 +114,8 @@ def test_likelihood_is_the_dense_normal_s(name, kind):
     cov += np.diag(values["observation_sd"] ** 2 / table.precision)
     wanted = dense_log_density(table.y, fixed + (first - fixed) * share, cov)
     with jax.enable_x64(True):
-        space, y = space_of(name, table), jnp.asarray(table.y)
-        assert float(kalman.log_likelihood(space, y)) == pytest.approx(wanted, abs=1e-4 if name == "sigmoid" else 1e-7)
+        found = jax.jit(lambda y: kalman.log_likelihood(space_of(name, table), y))(jnp.asarray(table.y))
+    assert float(found) == pytest.approx(wanted, abs=1e-4 if name == "sigmoid" else 1e-7)
 
 
 @pytest.mark.thorough
@@ -168,26 +167,27 @@ def test_gradient_is_finite_far_out_and_right_in_the_middle(name):
 def test_flows_far_from_the_middle(flow):
     with jax.enable_x64(True):
         logit = jnp.linspace(-20.0, 20.0, 401)
-        c = flow.coordinate(logit)
-        place = flow.position(c)
+        c = jax.jit(flow.coordinate)(logit)
+        place = jax.jit(flow.position)(c)
         np.testing.assert_allclose(flow.failure(place), jax.nn.sigmoid(-logit), rtol=1e-8)
-        np.testing.assert_allclose(jax.nn.sigmoid(-half_logit(logit)), 0.5 * jax.nn.sigmoid(-logit), rtol=1e-12)
+        half = jax.jit(half_logit)(logit)
+        np.testing.assert_allclose(jax.nn.sigmoid(-half), 0.5 * jax.nn.sigmoid(-logit), rtol=1e-12)
         power = 1.5 if flow is NORMALISED else 2.0
         p = np.asarray(jax.nn.sigmoid(logit))
         near = np.abs(logit) < 8
         np.testing.assert_allclose(flow.slope(place)[near], nonlinear.slope(p, power)[near], rtol=1e-6, atol=1e-12)
         # d(failure)/dt at coordinate speed 1/2 is minus the drift.
-        change = 0.5 * jax.vmap(jax.grad(lambda x: flow.failure(flow.position(x))))(c)
+        change = 0.5 * jax.jit(jax.vmap(jax.grad(lambda x: flow.failure(flow.position(x)))))(c)
         np.testing.assert_allclose(-change[near], nonlinear.drift(p, power)[near], rtol=1e-8)
 
 
 def test_centred_logit_solves_its_equation_with_all_derivatives():
     with jax.enable_x64(True):
         c = jnp.concatenate([-jnp.geomspace(1e-9, 1e12, 200), jnp.zeros(1), jnp.geomspace(1e-9, 1e12, 200)])
-        z = centred_logit(c)
+        z = jax.jit(centred_logit)(c)
         np.testing.assert_allclose(z + jnp.sinh(z), c, rtol=2e-14, atol=1e-22)
         z = jnp.asarray(1.3)
-        second = jax.grad(jax.grad(centred_logit))(z + jnp.sinh(z))
+        second = jax.jit(jax.grad(jax.grad(centred_logit)))(z + jnp.sinh(z))
         assert float(second) == pytest.approx(float(-jnp.sinh(z) / (1 + jnp.cosh(z)) ** 3), rel=1e-10)
 
 
@@ -250,12 +250,12 @@ def test_growth_of_a_fluctuation_is_cut_off_smoothly():
     with jax.enable_x64(True):
         rate = jnp.asarray(0.2)
         slopes = jnp.linspace(-1.0, 5.0, 601)
-        net = np.asarray(_net_rate(rate, slopes))
+        net = np.asarray(jax.jit(_net_rate)(rate, slopes))
         plain = 0.2 - np.asarray(slopes)
         np.testing.assert_array_equal(net[plain > 0.05], plain[plain > 0.05])
         assert (net > 0).all()
         assert (np.diff(net) < 0).all()
-        change = np.asarray(jax.vmap(jax.grad(_net_rate, 1), (None, 0))(rate, slopes))
+        change = np.asarray(jax.jit(jax.vmap(jax.grad(_net_rate, 1), (None, 0)))(rate, slopes))
         assert np.abs(np.diff(change)).max() < 0.25  # no jump of the derivative from -1 to 0
 
 
