@@ -8,29 +8,10 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "bayes_grpo"
 FOREIGN = ("logs", "stores", "rollouts", "cli", "trl", "common")
 """Rooms that read what others wrote, such as logs and flags, or only handle text."""
-SENTENCES = frozenset(
-    {
-        "headline",
-        "action",
-        "sentence",
-        "evidence",
-        "answer",
-        "words",
-        "clause",
-        "detail",
-        "lead",
-        "verdict",
-        "story",
-        "course",
-        "severity",
-        "severity_text",
-        "severity_short",
-        "text",
-        "lines",
-        "assumed",
-        "cautions",
-    }
-)
+SENTENCES = {
+    *("headline", "action", "sentence", "evidence", "answer", "words", "clause", "detail", "lead", "verdict", "story"),
+    *("course", "severity", "severity_text", "severity_short", "text", "lines", "assumed", "cautions"),
+}
 """Names of attributes and variables that hold sentences."""
 READS = frozenset(
     ("startswith", "endswith", "partition", "rpartition", "split", "removeprefix", "removesuffix", "replace")
@@ -90,13 +71,12 @@ def reads_of(source: str) -> list[str]:
     return [lines[n - 1].strip() for n in sorted(set(found))]
 
 
-MODULES = [p for p in sorted(PACKAGE.rglob("*.py")) if p.relative_to(PACKAGE).parts[0] not in FOREIGN]
-
-
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_no_module_reads_a_sentence(path: Path):
-    found = reads_of(path.read_text(encoding="utf-8"))
-    assert len(found) == LEFT.get(path.relative_to(PACKAGE).as_posix(), 0), found
+def test_no_module_reads_a_sentence():
+    for path in sorted(PACKAGE.rglob("*.py")):
+        place = path.relative_to(PACKAGE)
+        if place.parts[0] not in FOREIGN:
+            found = reads_of(path.read_text(encoding="utf-8"))
+            assert len(found) == LEFT.get(place.as_posix(), 0), f"{place}: {found}"
 
 
 @pytest.mark.parametrize(
