@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.settings import Provenance, Setting, Settings
@@ -53,11 +54,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Where thorough tests are left out or a part of them runs, LLVM optimizes nothing: a quarter less time to compile.
+    """A run without the thorough tests makes up fewer examples, and programs of it and of a part compile faster.
 
-    The whole of the thorough tests and the notebooks run the programs as users have them.
+    LLVM optimizes nothing there: a quarter less time to compile. All thorough tests at once and the notebooks run the
+    programs as users have them.
     """
-    if "not thorough" in config.option.markexpr or config.getoption("--part"):
+    default = "not thorough" in config.option.markexpr
+    settings.register_profile("bayes_grpo", deadline=None, max_examples=25 if default else 100)
+    settings.load_profile("bayes_grpo")
+    if default or config.getoption("--part"):
         os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
 

@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 PIECE = 8
 """Tests of a file that run together."""
@@ -29,6 +30,11 @@ def few(values: Iterable[Any], *kept: Any, by: Callable[[Any], Any] = lambda val
     if missing:
         raise ValueError(f"expected some of the cases, found {missing}")
     return [v if by(v) in kept else _thorough(v) for v in values]
+
+
+def examples(times: float) -> settings:
+    """Hypothesis makes up so many times the examples of `pytest_configure` in ``tests/conftest.py``: 25, or 100."""
+    return settings(max_examples=round(times * settings().max_examples))
 
 
 def part(text: str) -> tuple[int, int]:

@@ -6,10 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
-
-settings.register_profile("a slow machine is no failure", deadline=None)
-settings.load_profile("a slow machine is no failure")
 
 
 @pytest.fixture

@@ -7,13 +7,14 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.logs import SIGNALS, Run, read_log
 from bayes_grpo.logs.formats import all_readers
 from bayes_grpo.logs.readers.console_dict import parse_dict
+from tests.helpers.selection import examples
 
 FORMATS = [None, *all_readers()]
 NAMES = (
@@ -62,7 +63,7 @@ TEXT_PIECES = st.lists(
     st.sampled_from(["\r", "\n", "\n", "\x1b[31m", "[" * 30, "{'a':" * 12, *PIECES.split("\n")]) | st.text(max_size=12),
     max_size=30,
 )
-FEW, MANY = settings(max_examples=100), settings(max_examples=250)
+MANY = examples(2.5)
 """Examples over all formats; `benchmarks/runs/attacks.py` has more."""
 
 
@@ -124,7 +125,6 @@ def test_rows(path, format, rows, shape, reward):
     check(path, format=format, columns=None if reward is None else {"reward": reward})
 
 
-@FEW
 @given(
     rows=st.lists(st.dictionaries(KEYS, SCALARS, max_size=5), max_size=8),
     separator=st.sampled_from(",;\t"),
@@ -137,7 +137,6 @@ def test_tables(path, format, rows, separator):
     check(path, format=format)
 
 
-@FEW
 @given(
     values=st.dictionaries(
         st.sampled_from(["group_size", "momentum", "schedule", "reward_low", "total_steps"]) | st.text(max_size=5),

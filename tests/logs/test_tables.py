@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bayes_grpo.common.errors import LogReadError, MissingExtraError
@@ -17,6 +17,7 @@ from bayes_grpo.logs import read_log
 from bayes_grpo.logs.formats import Source
 from bayes_grpo.logs.readers import delimited
 from bayes_grpo.logs.table import to_floats
+from tests.helpers.selection import examples
 from tests.logs.log_samples import assert_read
 
 CSV = "step,reward,kl,eval_reward\n" + "".join(f"{s},0.{s},0.01,{'0.5' if s == 3 else ''}\n" for s in range(1, 6))
@@ -53,7 +54,7 @@ _CELLS = st.one_of(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@examples(2)
 @given(
     st.lists(st.lists(_CELLS, min_size=2, max_size=2), min_size=1, max_size=4),
     st.sampled_from(["\n", "\r\n"]),

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bayes_grpo.dynamics import associative, kalman
@@ -12,6 +12,7 @@ from bayes_grpo.regimes.built_in.oscillator import Oscillator
 from bayes_grpo.rows.padding import Rows, padded, shared
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.series import row_blocks
+from tests.helpers.selection import examples
 from tests.helpers.strategies import runs
 
 LAW = Oscillator()
@@ -20,7 +21,7 @@ LEVELS = {"fixed_point": (0.6, 0.5), "initial_reward": (0.2, 0.4)}
 
 
 @given(run=runs(), limit=st.sampled_from([2048, 12, 5, 4]))
-@settings(max_examples=200, deadline=None)
+@examples(2)
 def test_steps_increase_and_windows_do_not_overlap(run, limit):
     table = rows_of(run, max_rows=limit)
     there = np.isfinite(run.reward)
@@ -41,7 +42,7 @@ def test_steps_increase_and_windows_do_not_overlap(run, limit):
 
 
 @given(n=st.integers(1, 400), limit=st.integers(1, 90), seed=st.integers(0, 5))
-@settings(max_examples=200, deadline=None)
+@examples(2)
 def test_blocks_hold_every_row_once_and_keep_the_mean(n, limit, seed):
     found = row_blocks(n, limit)
     assert len(found.start) == min(n, limit)
@@ -53,7 +54,6 @@ def test_blocks_hold_every_row_once_and_keep_the_mean(n, limit, seed):
 
 
 @given(run=runs(sizes=(13, 24, 40), missing=False), limit=st.integers(4, 12))
-@settings(max_examples=100, deadline=None)
 def test_averaged_rows_keep_mean_span_and_completions(run, limit):
     whole, averaged = rows_of(run), rows_of(run, max_rows=limit)
     size = row_blocks(len(whole.y), limit).size
@@ -73,7 +73,7 @@ def scores(rows: Rows):
 
 @pytest.mark.thorough
 @given(run=runs(sizes=(6, 21), missing=False))  # two lengths, so that few programs are compiled
-@settings(max_examples=12, deadline=None)
+@examples(0.12)
 def test_padding_never_changes_the_likelihood(run):
     table = rows_of(run)
     with jax.enable_x64(True):
