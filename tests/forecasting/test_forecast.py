@@ -1,5 +1,6 @@
 import json
 from dataclasses import replace
+from functools import cache
 
 import arviz as az
 import jax
@@ -38,9 +39,15 @@ CONSTANT = RemainingRate("constant", 40.0, 1.0, 0.0, np.inf, "")
 FAST = SamplerSettings(num_chains=2, num_warmup=300, num_samples=400)
 
 
-def alone(horizon=None, run=None, **options):
+@cache
+def alone(horizon=None, **options):
+    """A forecast by the exponential alone of one run; made once."""
+    return of_run(rising_run(), horizon, **options)
+
+
+def of_run(run, horizon=None, **options):
     """A forecast by the exponential alone."""
-    return forecast(rising_run() if run is None else run, horizon, regimes=("exponential",), sampler=FAST, **options)
+    return forecast(run, horizon, regimes=("exponential",), sampler=FAST, **options)
 
 
 def test_without_a_horizon_it_goes_half_as_far_again_and_says_so():
@@ -56,7 +63,7 @@ def test_without_a_horizon_it_goes_half_as_far_again_and_says_so():
 def test_it_goes_no_further_than_the_learning_rate_leads():
     run = rising_run(schedule="logged")
     falls = replace(run, signals={"learning_rate": 1e-6 * (1.0 - run.step / 50.0)})
-    found = summarize_forecast(alone(run=falls, draws=200))
+    found = summarize_forecast(of_run(falls, draws=200))
     assert found.until == pytest.approx(50.0, abs=1.0)  # rows average the rate over their step
     assert found.until_from == "end of the learning rate"
     assert horizon_of({}, 40.0, rate_ends=50.2) == (51.0, "end of the learning rate")
@@ -65,7 +72,7 @@ def test_it_goes_no_further_than_the_learning_rate_leads():
 
 
 def test_no_gain_is_larger_than_the_room_that_the_range_leaves():
-    near = replace(alone(60, rising_run(reward_low=0.0, reward_high=1.0), draws=200), signal="reward")
+    near = replace(of_run(rising_run(reward_low=0.0, reward_high=1.0), 60, draws=200), signal="reward")
     assert near.latent_now.size == 200
     low = replace(near, latent_now=np.full(200, 0.5), latent=np.full_like(near.latent, 0.9))
     now = summarize_forecast(low).now.median
@@ -119,16 +126,17 @@ def test_paths_have_the_moments_of_the_exact_predictive(name):
     )
     target = target_of(regime, table, arrays=shared(table))
     priors, prior = target.priors, target.numbers
+    past = padded(table)
+    rows = padded(table.extended(*future[:4]), len(table.y) + 4)._replace(length=past.length, spacing=past.spacing)
+    levels = {p.name: (priors[p.name].median, priors[p.name].spread) for p in regime.marginalized}
+
+    @jax.jit
+    def smoothed(z):
+        values = values_of(regime, z, prior, past)
+        return values, smooth(regime.state_space(values, levels, rows), jnp.asarray(rows.y))
+
     with jax.enable_x64(True):
-        z = np.full(len(regime.sampled), 0.3)
-        values = {k: jnp.asarray(v) for k, v in values_of(regime, z, prior, padded(table)).items()}
-        size = len(table.y) + 4
-        rows = padded(table.extended(*future[:4]), size)
-        past = padded(table)
-        rows = rows._replace(length=past.length, spacing=past.spacing)
-        levels = {p.name: (priors[p.name].median, priors[p.name].spread) for p in regime.marginalized}
-        space = regime.state_space(values, levels, rows)
-        exact = smooth(space, jnp.asarray(rows.y))
+        values, exact = smoothed(np.full(len(regime.sampled), 0.3))
     mean, latent_var = np.asarray(exact.latent_mean)[-4:], np.asarray(exact.latent_var)[-4:]
     row_var = np.asarray(exact.loo_var)[-4:]
     count = 8000
@@ -159,7 +167,7 @@ def test_a_single_regime_is_followed_as_it_is():
     low, high = np.quantile(found.rows[:, -1], [0.05, 0.95])
     assert low < 0.8 < high
     assert found.rows[:, -1].std() > found.latent[:, -1].std()
-    np.testing.assert_array_equal(found.rows, alone(100).rows)
+    np.testing.assert_array_equal(found.rows, of_run(rising_run(), 100).rows)
     summary = summarize_forecast(found)
     assert summary.at_horizon.low < 0.8 < summary.at_horizon.high
     assert "90%" in summary.sentence
@@ -187,7 +195,7 @@ def test_a_learning_rate_that_falls_to_zero_freezes_the_reward():
 
 def test_a_known_range_holds():
     run = rising_run(reward_low=0.0, reward_high=0.85)
-    found = alone(80, run)
+    found = of_run(run, 80)
     assert found.rows.max() <= 0.85
     assert found.at_infinity.max() <= 0.85
     assert any("0.85" in note for note in found.notes)
@@ -379,6 +387,6 @@ def test_rows_in_the_unit_interval_suggest_their_range():
     stated = unknown | {"reward_high": Setting(3.0, Provenance.USER)}
     assert reward_range(table.y, stated) == RewardRange(high=3.0)
     assert reward_range(table.y, stated).sentence == "at most 3"
-    ahead = alone(60)
+    ahead = alone(60, draws=200)
     assert any("[0, 1]" in x for x in ahead.assumed)
     assert ahead.high == 1.0

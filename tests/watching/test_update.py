@@ -142,8 +142,8 @@ def test_a_part_that_fails_is_a_note(run, monkeypatch):
 
 def test_a_finding_is_told_once():
     run, told = collapsing(), []
-    found, memory = update_of(run.until(38), SWIFT)
-    for n in range(40, 81, 2):
+    found, memory = update_of(run.until(45), SWIFT)
+    for n in range(48, 81, 4):
         found, memory = update_of(run.until(n), SWIFT, memory)
         told += [(alarm.finding, alarm.rows) for alarm in found.alarms]
     assert len(told) == 1
@@ -192,7 +192,7 @@ def test_what_was_told_survives_a_restart_and_not_another_run():
 def test_a_rule_is_one_of_the_log_alone():
     """Whether a finding lasts is seen in the log, so that a watch that starts late finds the same."""
     run = collapsing()
-    first = next(n for n in range(40, 81) if alarms_of(run.until(n), diagnose(run.until(n)), SWIFT))
+    first = next(n for n in range(51, 81) if alarms_of(run.until(n), diagnose(run.until(n)), SWIFT))
     seen = [probabilities_after(run, n).alarming(SWIFT.alarm) for n in (first, *earlier(first))]
     assert all("dynamical_instability" in found for found in seen)
     before = [probabilities_after(run, n).alarming(SWIFT.alarm) for n in (first - 1, *earlier(first - 1))]
