@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-PIECE = 8
+PIECE = 4
 """Tests of a file that run together."""
 
 
