@@ -132,8 +132,7 @@ def test_every_run_has_its_levels_and_the_reason_of_its_status(tmp_path):
     cells = [cell.get_text().get_text() for cell in figure.axes[1].tables[0].get_celld().values()]
     assert {"rising", "lost", "failed"} <= set(cells)
     assert found.to_dict()["runs"][1]["status"]["status"] == "failed"
-    many = compare_runs([relaxing(f"a{i}", seed=i) for i in range(6)], relaxing("b", seed=9))
-    assert view(many).points == ()
+    assert view(replace(found, runs=4 * found.runs)).points == ()
 
 
 PRIOR = SeedPrior(np.log(0.2), 0.5, 1.0, {"recipes": 4, "runs": 10})
