@@ -76,13 +76,6 @@ def test_rows_after_a_step_play_no_part(hacked):
         diagnose(hacked, up_to_step=0)
 
 
-def test_a_log_of_two_rows_cannot_tell():
-    result = diagnose(make_run(steps(2), [0.1, 0.2]))
-    assert result.status.finding.mode == CANNOT_TELL
-    assert text_of(result).startswith("UNCLEAR")
-    plot_diagnosis(result)
-
-
 def test_a_log_of_held_out_rewards_alone_lacks_the_train_reward():
     evals = {float(x): 0.3 + 0.004 * x for x in range(40)}
     found = diagnose(make_run(steps(40), np.full(40, np.nan), evals=evals))
@@ -198,7 +191,9 @@ def test_wrong_flags_are_one_line(write_trl_log, tmp_path, rising, flags, words)
 
 def test_a_log_of_two_rewards_says_that_it_cannot_tell():
     two = diagnose(make_run(steps(2), [0.1, 0.2]))
-    assert two.status.finding.kind == "few_rows"
+    assert (two.status.finding.mode, two.status.finding.kind) == (CANNOT_TELL, "few_rows")
+    assert text_of(two).startswith("UNCLEAR")
+    plot_diagnosis(two)
     assert two.sentence == "Too few rewards for a verdict: the reward is 0.2; 2 rows say nothing of where it goes."
     assert two.status.action.sentence == "check again when the log has 20 rewards."
 

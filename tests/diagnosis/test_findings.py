@@ -84,17 +84,6 @@ def test_idle_steps_say_what_they_cost():
     assert "idle_steps" not in diagnose(rising_run(ROWS, reward_low=0.0, reward_high=1.0)).remedies
 
 
-def test_engines_that_part_are_told_from_those_that_do_not():
-    noise = 1.0 + 0.05 * np.random.default_rng(2).standard_normal(ROWS)
-    apart, near = (
-        diagnose(make_run(steps(ROWS), RISING, signals={"engine_mismatch": 0.01 * noise * growth}))
-        for growth in (np.geomspace(1.0, 8.0, ROWS), np.ones(ROWS))
-    )
-    assert apart.probability["engine_gap"] > 0.9 > 0.1 > near.probability["engine_gap"]
-    assert apart.evidence["engine_gap"].startswith("the mismatch is ")
-    assert "sync weights" in apart.remedies["engine_gap"][0].sentence
-
-
 def test_bursts_of_single_rows_are_no_instability():
     rng = np.random.default_rng(5)
     norm, kl = np.full(80, 1.0), np.full(80, 0.08)
