@@ -10,8 +10,9 @@ from tests.helpers.selection import few
 WITHOUT_SAMPLER = ("diagnose", "inspect", "simulate")
 QUICK = (
     "diagnose/dipped_then_collapsed", "diagnose/hacked", "diagnose/masked", "diagnose/short", "diagnose/at_rest",
-    "diagnose/solved", "diagnose/broken_off", "diagnose/engines_differ", "diagnose/component_lost", "diagnose/verl", "diagnose/short_rows.csv",
-    "diagnose/restarted.jsonl", "inspect/hacked", "inspect/slime", "inspect/TRL", "inspect/unknown_columns.csv",
+    "diagnose/solved", "diagnose/broken_off", "diagnose/component_lost", "diagnose/engines_differ", "diagnose/verl",
+    "diagnose/short_rows.csv", "diagnose/restarted.jsonl", "inspect/hacked", "inspect/slime", "inspect/TRL",
+    "inspect/unknown_columns.csv",
 )  # fmt: skip
 
 
