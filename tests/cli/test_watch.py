@@ -90,11 +90,15 @@ def test_ctrl_c_ends_with_130(log, tmp_path):
         stderr=subprocess.PIPE,
         text=True,
         env=os.environ | {"JAX_PLATFORMS": "cpu"},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background jobs ignore it
     )
-    assert process.stdout is not None
-    assert json.loads(process.stdout.readline())["rows"] == 3  # the first look is there
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    try:
+        assert process.stdout is not None
+        assert json.loads(process.stdout.readline())["rows"] == 3  # the first look is there
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert process.returncode == 130, err
     assert "interrupted" in err
     assert sorted(x.name for x in tmp_path.iterdir()) == ["log.jsonl", "state"]
