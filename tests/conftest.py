@@ -54,15 +54,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """A run without the thorough tests makes up fewer examples, and programs of it and of a part compile faster.
+    """A run without the thorough tests makes up fewer examples, and its programs compile faster.
 
-    LLVM optimizes nothing there: a quarter less time to compile. All thorough tests at once and the notebooks run the
-    programs as users have them.
+    LLVM optimizes nothing there: a quarter less time to compile. The thorough tests and the notebooks run the programs
+    as users have them.
     """
     default = "not thorough" in config.option.markexpr
     settings.register_profile("bayes_grpo", deadline=None, max_examples=25 if default else 100)
     settings.load_profile("bayes_grpo")
-    if default or config.getoption("--part"):
+    if default:
         os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
 

@@ -127,7 +127,7 @@ def test_rooms_whose_code_changed_bring_half_as_many_tests_as_the_part_has():
     parts = [shard(tests, number, 8, {"fitting"}) for number in range(8)]
     alone = [shard(tests, number, 8) for number in range(8)]
     more = [set(a) - set(b) for a, b in zip(parts, alone, strict=True)]
-    assert [len(x) for x in more] == [8] * 8
+    assert [len(x) for x in more] == [16] * 8
     assert {name.split("/")[0] for x in more for name in x} == {"fitting"}
     assert len({name for x in more for name in x}) > 4
     assert shard(tests, 3, 8, {"nothing"}) == alone[3]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-PIECE = 4
+PIECE = 2
 """Tests of a file that run together."""
 
 
