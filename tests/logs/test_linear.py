@@ -52,7 +52,10 @@ def worst(pattern: re.Pattern, ends: tuple[str, ...]) -> float:
     return longest
 
 
-SLOWEST = ("logs.readers.console_verl._GOES_ON", "logs.readers.console._HEADING")
+SLOWEST = tuple(
+    f"logs.readers.{name}"
+    for name in ("console_verl._GOES_ON", "console._HEADING", "console._BAR_TEXT", "pages._STEP_CELL")
+)
 """Patterns with so many parts that all their strains take seconds."""
 FOREIGN = tuple(n for n in PATTERNS if n.startswith(("logs.", "stores.", "common.")) and n not in SLOWEST)
 

@@ -5,13 +5,11 @@ import pytest
 
 from bayes_grpo.logs import SIGNALS, read_log
 from bayes_grpo.logs.signals import STANDARD, UNDEFINED, CanonicalSignal
-from bayes_grpo.logs.trainer import Derived, Trainer
+from bayes_grpo.logs.trainer import Trainer
 from bayes_grpo.logs.trainers import GENERIC, TRAINERS
 from tests.logs.log_samples import assert_read
 
 KNOWN = (*TRAINERS, GENERIC)
-CELLS = [(t, name, key) for t in KNOWN for name in SIGNALS for key in t.keys.get(name, ())]
-COMBINED = [(t, derived) for t in TRAINERS for derived in t.derived]
 VALUES = (0.25, 0.375)
 NO_MARKS = ("step", "steps", "runtime")
 """Ends of signature keys that count steps or close a training."""
@@ -20,6 +18,11 @@ NO_MARKS = ("step", "steps", "runtime")
 def one_key(pattern: str) -> str:
     """A key that a pattern matches."""
     return pattern.replace("**", "a").replace("*", "a")
+
+
+def cells(trainer: Trainer) -> list[tuple[str, str]]:
+    """Signals and their keys in the logs of a trainer."""
+    return [(name, key) for name in SIGNALS for key in trainer.keys.get(name, ())]
 
 
 def lines(trainer: Trainer, name: str, columns: dict[str, tuple[float, float]]) -> list[dict[str, float]]:
@@ -34,29 +37,26 @@ def lines(trainer: Trainer, name: str, columns: dict[str, tuple[float, float]]) 
     ]
 
 
-def id_of(x) -> str:
-    return x.name if isinstance(x, Trainer) else x.signal if isinstance(x, Derived) else str(x)
+@pytest.mark.parametrize("trainer", KNOWN, ids=lambda t: t.name)
+def test_every_key_is_read_as_its_signal(trainer):
+    for name, key in cells(trainer):
+        written = one_key(key)
+        run = read_log(lines(trainer, name, {written: VALUES}))
+        assert_read(run, signals={name: VALUES}, keys={name: written})
+        assert run.definitions[name] == SIGNALS[name].word(trainer.definitions.get(key, "")), key
+        assert name == "kl" or "kl" not in run.signals or run.keys["kl"] != written, key
 
 
-@pytest.mark.parametrize(("trainer", "name", "key"), CELLS, ids=id_of)
-def test_a_key_is_read_as_its_signal(trainer, name, key):
-    written = one_key(key)
-    run = read_log(lines(trainer, name, {written: VALUES}))
-    short = trainer.definitions.get(key, "")
-    assert_read(run, signals={name: VALUES}, keys={name: written})
-    assert run.definitions[name] == SIGNALS[name].word(short)
-    assert name == "kl" or "kl" not in run.signals or run.keys["kl"] != written
-
-
-@pytest.mark.parametrize(("trainer", "derived"), COMBINED, ids=id_of)
-def test_a_combination_of_keys_is_read_as_its_signal(trainer, derived):
-    columns = {one_key(key): VALUES for key in derived.terms}
-    if derived.over:
-        columns[derived.over] = (2.0, 2.0)
-    run = read_log(lines(trainer, derived.signal, columns))
-    total = sum(derived.terms.values()) * np.array(VALUES) / (2.0 if derived.over else 1.0)
-    assert_read(run, signals={derived.signal: derived.constant + total})
-    assert run.definitions[derived.signal] == SIGNALS[derived.signal].word(derived.definition)
+@pytest.mark.parametrize("trainer", [t for t in TRAINERS if t.derived], ids=lambda t: t.name)
+def test_a_combination_of_keys_is_read_as_its_signal(trainer):
+    for derived in trainer.derived:
+        columns = {one_key(key): VALUES for key in derived.terms}
+        if derived.over:
+            columns[derived.over] = (2.0, 2.0)
+        run = read_log(lines(trainer, derived.signal, columns))
+        total = sum(derived.terms.values()) * np.array(VALUES) / (2.0 if derived.over else 1.0)
+        assert_read(run, signals={derived.signal: derived.constant + total})
+        assert run.definitions[derived.signal] == SIGNALS[derived.signal].word(derived.definition), derived.signal
 
 
 def test_rows_are_whole():
@@ -69,7 +69,7 @@ def test_rows_are_whole():
         assert len({*words, STANDARD, UNDEFINED}) == len(words) + 2
         for healthy in (signal.healthy, *(d.healthy for d in signal.definitions.values())):
             assert healthy is None or (healthy.low < healthy.high and healthy.source)
-    shorts = {(name, t.definitions[key]) for t, name, key in CELLS if key in t.definitions}
+    shorts = {(name, t.definitions[key]) for t in KNOWN for name, key in cells(t) if key in t.definitions}
     assert all(short in SIGNALS[name].definitions for name, short in shorts)
 
 

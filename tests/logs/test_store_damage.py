@@ -6,6 +6,7 @@ import time
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.logs import Run, read_log
@@ -21,7 +22,8 @@ ROWS = [(s, {"train/reward": 0.125 * s, "train/entropy": 0.5, "train/global_step
 TRUE = {(float(s), 0.125 * s) for s in STEPS}
 CHECKED = ("wandb", "tensorboard")
 """Stores with checksums: there damage is always seen."""
-FUZZED = 120
+FUZZED = settings().max_examples
+"""As many files as there are examples of a property."""
 
 
 def read(path) -> tuple[Run | None, str]:
