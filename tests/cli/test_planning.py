@@ -71,6 +71,7 @@ def test_a_run_that_failed_is_not_safe_at_its_own_settings(tmp_path):
     assert lower["changes"][0]["ratio"] == 0.5
 
 
+@pytest.mark.thorough
 def test_a_log_gives_learning_time_and_rate(tmp_path):
     """Ten times the log's learning rate has ten times its gain and a higher risk by the outcomes of others."""
     rate, steps = 1e-5, range(1, 41)

@@ -189,8 +189,9 @@ def test_derivatives_of_the_pass_back_are_those_of_the_pass_forth(kind):
             np.testing.assert_allclose(found, np.nan_to_num(expected), rtol=1e-7, atol=1e-7)
 
 
-@pytest.mark.parametrize("sd", few([1e-4, 1e-2, 1.0, 1e3], 1e-4))
-@pytest.mark.parametrize("regime", few(REGIMES, Exponential()), ids=lambda r: r.name)
+@pytest.mark.thorough
+@pytest.mark.parametrize("sd", [1e-4, 1e-2, 1.0, 1e3])
+@pytest.mark.parametrize("regime", REGIMES, ids=lambda r: r.name)
 def test_single_precision_loses_digits_and_not_the_density(regime, sd):
     """Rates, weights and all scales of the rewards: finite, and within a thousandth of a nat a row."""
     rows, values = falling_rows(96), typical(regime)
