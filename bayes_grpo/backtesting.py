@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -89,6 +89,10 @@ def covered(draws: np.ndarray, y: np.ndarray, level: float = LEVEL) -> np.ndarra
     return (y >= low) & (y <= high)
 
 
+SAME_ERROR = 0.05
+"""Part by which two errors may differ and count as one."""
+FEW_COVERED = 0.15
+"""Share of the rows by which the coverage may lie below its level."""
 FORECAST, LAST_VALUE = "forecast", "last value"
 """The two forecasters that are scored."""
 
@@ -152,7 +156,7 @@ class Backtest(Result):
     refused: tuple[str, ...] = ()
 
     interval_level = LEVEL
-    also_in_json = ("sentence", "ratio_to_last_value", "interval_level", "table")
+    also_in_json = ("sentence", "verdict", "too_narrow", "ratio_to_last_value", "interval_level", "table")
 
     @property
     def table(self) -> tuple[ScoreLine, ...]:
@@ -168,15 +172,37 @@ class Backtest(Result):
 
     @property
     def clauses(self) -> tuple[str, str]:
-        """The result in words: the score, and the coverage."""
+        """The result in words: whether the forecast was closer than the last value, and what its intervals covered."""
         if not self.table:
             return "no origin of any log could be used", "nothing was scored"
         ours, last = self.table
-        score = (
-            f"mean CRPS {ours.crps:.3f} of the curve's standard deviation, {self.ratio_to_last_value:.2f} times that"
+        how = "came as close to the later rows as"
+        if self.verdict != "equal":
+            how = (
+                "came closer to the later rows than"
+                if self.verdict == "better"
+                else "missed the later rows by more than"
+            )
+        narrow = ", so they are too narrow here" if self.too_narrow else ""
+        covered = f"its {LEVEL:.0%} intervals covered {ours.coverage:.0%} of these rows"
+        scores = f"mean CRPS {ours.crps:.3f} and {last.crps:.3f} of the curve's standard deviation"
+        return (
+            f"the forecast {how} the last value: {self.ratio_to_last_value:.2f} times its error",
+            f"{covered}{narrow} ({counted(ours.cases, 'forecast')}; {scores})",
         )
-        covered = f"the {LEVEL:.0%} intervals covered {ours.coverage:.0%} of the rows to come"
-        return f"{score} of the last value ({last.crps:.3f})", f"{covered} ({counted(ours.cases, 'forecast')})"
+
+    @property
+    def verdict(self) -> Literal["better", "equal", "worse"]:
+        """Forecast against last value by mean CRPS; "equal" within `SAME_ERROR`, or where nothing was scored."""
+        ratio = self.ratio_to_last_value
+        if ratio < 1.0 - SAME_ERROR:
+            return "better"
+        return "worse" if ratio > 1.0 + SAME_ERROR else "equal"
+
+    @property
+    def too_narrow(self) -> bool:
+        """Whether the intervals covered far fewer rows than they should."""
+        return bool(self.table) and self.table[0].coverage < LEVEL - FEW_COVERED
 
     @property
     def sentence(self) -> str:

@@ -64,6 +64,7 @@ class CheckLine:
         step: Step at which the defect sits, where it sits somewhere.
         sentence: What was found, in words.
         breaks: Clear breaks, a clause each.
+        rows: Outliers, as many as their limit leaves.
     """
 
     name: str
@@ -73,6 +74,7 @@ class CheckLine:
     step: float | None
     sentence: str
     breaks: tuple[str, ...] = ()
+    rows: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +123,8 @@ def _rejected(findings: tuple[CheckLine, ...]) -> tuple[str, ...]:
     return tuple(f.name for f in findings if f.name in out)
 
 
+_NOISE = {"variance", "outliers"}
+"""Checks of the noise alone, in which all regimes are alike."""
 _WORDS = {
     "autocorrelation": "its residuals are autocorrelated",
     "variance": "the noise level changes",
@@ -136,6 +140,8 @@ def _words(f: CheckLine) -> str:
     """The result of a check, with its step where it has one; of breaks each with its steps."""
     if f.name == "break":
         return ", ".join(x[:1].lower() + x[1:] for x in f.breaks)
+    if f.rows > 1:
+        return f"{f.rows} rows are outliers, the farthest at step {f.step:g}"
     return _WORDS[f.name] if f.step is None or f.name not in _AT else _AT[f.name].format(f.step)
 
 
@@ -144,7 +150,8 @@ def check_sentence(findings: tuple[CheckLine, ...], regime: str, n: int) -> str:
     missed = _rejected(findings)
     if missed:
         found = "; ".join(_words(f) for f in findings if f.name in missed)
-        return f"{regime} misses something in these {n} rows: {found}."
+        text = f"{regime} misses something in these {n} rows: {found}."
+        return text if set(missed) - _NOISE else f"{text} Its intervals take all rows for equally noisy."
     return f"{regime} fits these {n} rows: no check speaks against it."
 
 
@@ -316,7 +323,8 @@ def _outliers(loo: np.ndarray, step: np.ndarray) -> CheckLine:
         text = f"The row at step {step[where]:g} is an outlier, {size}{more}"
     else:
         text = f"No outlier: the largest residual, at step {step[where]:g}, is {size}"
-    return CheckLine("outliers", float(np.median(seen)), limit, tail, float(step[where]), _with_tail(text, tail, tails))
+    text = _with_tail(text, tail, tails)
+    return CheckLine("outliers", float(np.median(seen)), limit, tail, float(step[where]), text, rows=count)
 
 
 def combined(tails: np.ndarray) -> float:

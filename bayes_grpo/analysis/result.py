@@ -140,8 +140,9 @@ def advised(status: Status, ahead: ForecastSummary | None = None, decision: Deci
     """
     if status.alarming:
         return status
-    if decision is not None and decision.recommended is not None:
-        return _priced(status, decision, decision.recommended)
+    priced = None if decision is None else decision_action(decision)
+    if priced is not None:
+        return _priced(status, priced)
     if ahead is None:
         return status
     action = forecast_action(ahead.p_gain, ahead.threshold, ahead.until)
@@ -165,22 +166,30 @@ def forecast_action(p_gain: float, threshold: float, until: float) -> Action:
     return Action(kind=kind, step=until, reason="forecast", numbers=numbers)
 
 
-def _priced(status: Status, decision: Decision, recommended: float) -> Status:
-    """The status of a run that does not fail, given the costs."""
+def decision_action(decision: Decision) -> Action | None:
+    """The action that a decision recommends; None without a cost of a step."""
     if decision.back is not None:
-        return replace(status, action=decision.back.action)
+        return decision.back.action
+    if decision.recommended is None:
+        return None
+    numbers = {"pays": decision.probability_pays}
+    if not decision.stops_now:
+        kind: ActionKind = "go_on_for_rare_gain" if decision.at_odds else "go_on"
+        return Action(kind=kind, step=decision.recommended, reason="costs", numbers=numbers)
+    if decision.choice is not None:
+        return Action(kind="take_checkpoint", step=decision.choice.step, reason="costs", numbers=numbers)
+    return Action(kind="stop", step=decision.now, reason="costs", numbers=numbers)
+
+
+def _priced(status: Status, action: Action) -> Status:
+    """The status of a run that does not fail, given the action that the costs recommend."""
+    if action.kind in ("go_back", "start_over"):
+        return replace(status, action=action)
     if status.status == "watch" and not status.action.goes_on:
         return status  # what was found is to be looked at, whatever further steps are worth
-    numbers = {"pays": decision.probability_pays}
-    if decision.choice is not None and decision.stops_now:
-        take = Action(kind="take_checkpoint", step=decision.choice.step, reason="costs", numbers=numbers)
-        return status if status.status == "done" else replace(status, action=take)
-    if recommended > decision.now:
-        go_on = Action(kind="go_on", step=recommended, reason="costs", numbers=numbers)
-        return replace(status, status=_moving(status), action=go_on)
-    if status.status == "done":
-        return status
-    return replace(status, action=Action(kind="stop", step=decision.now, reason="costs", numbers=numbers))
+    if action.goes_on:
+        return replace(status, status=_moving(status), action=action)
+    return status if status.status == "done" else replace(status, action=action)
 
 
 def _moving(status: Status) -> StatusWord:

@@ -106,6 +106,8 @@ def forecast(
         seed=seed,
         reference_runs=references_or_nearby(reference_runs, log, reading) if part is None else None,
     )
+    from bayes_grpo.analysis.result import decision_action
+
     with progress_bar() as progress:
         found = bg.analyze(run, ("diagnosis", "forecast"), settings=settings, progress=progress)
         status = found.diagnosis.required.status
@@ -118,7 +120,13 @@ def forecast(
         events = {} if stop is None else {"recommended stop": stop}
         output.save(lambda: bg.plot_forecast(ahead.forecast, bg.view(summary).answer, reach=reach or (), events=events))
     parts = _half_way(run, settings) if output.details and not output.json_ else {}
-    around = Around(run=run, diagnosis=found.diagnosis.value, status=found.status or status, parts=parts)
+    around = Around(
+        run=run,
+        diagnosis=found.diagnosis.value,
+        status=found.status or status,
+        parts=parts,
+        action=None if decision is None else decision_action(decision),
+    )
     output.show(summary, around, then={"decision": decision})
     end_unless_converged(not ahead.forecast.not_converged)
 

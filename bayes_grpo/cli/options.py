@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from bayes_grpo import Diagnosis, Run, StoppingCosts
     from bayes_grpo.analysis.result import Part
     from bayes_grpo.common.document import Document
+    from bayes_grpo.diagnosis.records import Action
     from bayes_grpo.diagnosis.status import Status
     from bayes_grpo.references.gather import NearbyRuns
 
@@ -193,12 +194,14 @@ class Around:
         diagnosis: Its diagnosis, whose events are marked in the drawing.
         status: How the run stands: a failure comes first, and otherwise its action is what to do.
         parts: Further parts by title: under the details, and in the JSON.
+        action: What to do by the costs that were given, the question of the call; None without them.
     """
 
     run: Run | None = None
     diagnosis: Diagnosis | None = None
     status: Status | None = None
     parts: Mapping[str, Part[Any]] = field(default_factory=dict)
+    action: Action | None = None
 
     def keys(self) -> dict[str, Any]:
         """Its parts as keys of a JSON object; of one that was not computed the reason."""
@@ -211,6 +214,8 @@ class Around:
         from bayes_grpo.views.view import with_part
 
         document = bg.view(result)
+        if self.action is not None:
+            document = replace(document, do=self.action.sentence)
         if (run := self.run) is not None:
             step, reward = (run.step, run.reward) if run.has_reward else (run.eval_step, run.eval_reward)
             marked = None if self.diagnosis is None else bg.view(self.diagnosis).series

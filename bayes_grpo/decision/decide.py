@@ -64,7 +64,7 @@ def decide(
     paths = value_per_reward * rise - (cost_per_step or 0.0) * (step - step[0])
     net = paths.mean(axis=0)
     low, high = np.quantile(paths, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
-    chosen = int(np.argmax(net))
+    chosen = _end_of_equals(paths, int(np.argmax(net)))
     judged = chosen if chosen > 0 else 1 + int(np.argmax(net[1:]))
     fallen, back = forecast.fallen, None
     if fallen is not None and recall is None and cost_per_step is not None:
@@ -92,13 +92,29 @@ def decide(
     )
 
 
+def _end_of_equals(paths: np.ndarray, best: int) -> int:
+    """The best stopping step, or the end where the draws cannot tell the two apart; now stays now.
+
+    Args:
+        paths: Net value of a stop at every step on every path, shape (draws, h).
+        best: Place of the largest mean.
+    """
+    more = paths[:, best] - paths[:, -1]
+    higher = float(more.mean()) > _SURE_ERRORS * float(more.std()) / math.sqrt(len(more))
+    return best if best == 0 or higher else paths.shape[1] - 1
+
+
+_SURE_ERRORS = 2.0
+"""Standard errors of a mean over draws by which two of them differ surely."""
+
+
 def range_warnings(forecast: Forecast) -> tuple[str, ...]:
     """A sentence where the largest reward is unknown: expectations then count gains that no reward can reach."""
     if math.isfinite(forecast.high):
         return ()
     return (
         "the largest possible reward is unknown, so these expectations may count impossible gains; "
-        "set it: --set reward_high=1",
+        "set it: --set reward_high=VALUE",
     )
 
 

@@ -13,6 +13,7 @@ from bayes_grpo.common.text import amount
 from bayes_grpo.decision.checkpoints import Choice
 from bayes_grpo.diagnosis.records import Action, ActionKind
 from bayes_grpo.diagnosis.wording import as_sentence
+from bayes_grpo.signals.thresholds import THRESHOLDS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -121,6 +122,11 @@ class Decision(Result):
         return self.recommended is not None and self.recommended <= self.now
 
     @property
+    def at_odds(self) -> bool:
+        """Whether going on pays on average and yet more probably not."""
+        return self.recommended is not None and not self.stops_now and self.probability_pays < THRESHOLDS.probable
+
+    @property
     def sentence(self) -> str:
         """The decision in words."""
         return " ".join(self.sentences)
@@ -171,6 +177,8 @@ class Decision(Result):
             f"[{amount(float(self.net_low[row]))}, {amount(float(self.net_high[row]))}] ({self.level:.0%}), above 0 "
             f"with probability {pays}"
         )
+        if self.at_odds:
+            text += ": a rare large gain carries the mean"
         return first, text + ("." if end else f"; continuing to step {self.until:g} is worth {to_end}.")
 
     def to_frame(self) -> pd.DataFrame:

@@ -31,6 +31,11 @@ def _go_on_if_cheap(a: Action) -> str:
     return f"go on only if its steps are cheap: {_gain(a)}"
 
 
+def _go_on_for_rare_gain(a: Action) -> str:
+    pays = percent(a.numbers["pays"])
+    return f"go on to step {a.step:g} only for a rare large gain: it pays on average, and with {pays} chance alone"
+
+
 def _gain(a: Action) -> str:
     n = a.numbers
     return f"{percent(n['p_gain'])} chance of a gain above {n['threshold']:.2g} by step {n['until']:g}"
@@ -179,6 +184,7 @@ def _log_signal(a: Action) -> str:
 _ACTIONS: Mapping[str, Callable[[Action], str]] = {
     "go_on": _go_on,
     "go_on_if_cheap": _go_on_if_cheap,
+    "go_on_for_rare_gain": _go_on_for_rare_gain,
     "look_again": _look_again,
     "wait": _wait,
     "watch": _watch,

@@ -111,12 +111,13 @@ class Finding(Result):
 
 
 ActionKind = Literal[
-    "go_on", "go_on_if_cheap", "look_again", "wait", "watch", "plan_more_steps", "no_further_gain",
+    "go_on", "go_on_if_cheap", "go_on_for_rare_gain", "no_further_gain", "look_again", "wait", "watch",
+    "plan_more_steps",
     "stop", "go_back", "start_over", "take_checkpoint", "score_checkpoints", "compare_checkpoints", "compare_resume",
     "restart", "new_run", "look", "check_update", "change_setting", "change_prompts", "log_signal", "judge_by_task",
 ]  # fmt: skip
 """Kinds of actions."""
-_GOING_ON: tuple[ActionKind, ...] = ("go_on", "go_on_if_cheap", "look_again")
+_GOING_ON: tuple[ActionKind, ...] = ("go_on", "go_on_if_cheap", "go_on_for_rare_gain", "look_again")
 _STOPPING: tuple[ActionKind, ...] = (
     "stop", "go_back", "start_over", "take_checkpoint", "score_checkpoints", "compare_checkpoints", "compare_resume",
     "restart", "new_run",

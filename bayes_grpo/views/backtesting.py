@@ -16,11 +16,22 @@ def backtest_document(b: Backtest) -> Document:
         title="Backtest",
         answer=answer,
         why=why,
+        do=_do(b),
         table=_scores(b) if b.table else None,
         sections=(section("Left out", *b.refused),),
-        unchecked=f"Left out: {counted(len(b.refused), 'cut')} of logs" if b.refused else "",
+        unchecked=f"Left out: {counted(len(b.refused), 'forecast')} (--details says why)" if b.refused else "",
         docs="how/forecast",
     )
+
+
+def _do(b: Backtest) -> str:
+    """What the scores say of a forecast of this log from now on."""
+    parts = []
+    if b.verdict == "worse":
+        parts.append("expect the present level, and not the trend of the forecast")
+    if b.too_narrow:
+        parts.append("treat the intervals of its forecast as too narrow")
+    return f"{' and '.join(parts)}." if parts else ""
 
 
 def _scores(b: Backtest) -> Tabular:

@@ -24,11 +24,21 @@ def check_document(c: Check) -> Document:
         about=f"{c.about.rows} rows of {c.about.signal}, regime {c.regime}",
         answer=sentence_case(c.sentence),
         why=c.prior.sentence,
-        do="compare regimes (bayes-grpo compare)." if c.misses else "",
+        do=_do(c),
         tone=_tone(c),
         table=table("Residuals against replicated rows", heads, rows),
         sections=(section("Findings", *(f.sentence for f in c.findings)),),
         docs="how/compare",
+    )
+
+
+def _do(c: Check) -> str:
+    """Another regime may describe a shape; the noise of single rows is the same in all."""
+    if not c.misses:
+        return ""
+    shape = {"autocorrelation", "break"} & set(c.misses)
+    return (
+        "compare regimes (bayes-grpo compare)." if shape else "look at these rows: their batches, prompts, evaluations."
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import bayes_grpo as bg
-from bayes_grpo.analysis.result import UNCHANGED, advised, decision_given, given
+from bayes_grpo.analysis.result import UNCHANGED, advised, decision_action, decision_given, given
 from bayes_grpo.decision.result import Back, Decision
 from bayes_grpo.diagnosis.records import Action, Finding
 from bayes_grpo.diagnosis.status import MEANING, SEVERITY, Status
@@ -80,6 +80,17 @@ def test_the_forecast_and_the_costs_say_whether_to_go_on():
     assert (onward.status, onward.action.sentence.startswith("go on to step ")) == ("fine", True)
     watched = replace(FINE, status="watch", action=Action(kind="change_setting", setting="max_completion_length"))
     assert advised(watched, ahead(0.1), decided(1.0)) is watched
+
+
+def test_a_gain_that_pays_on_average_alone_is_an_action_of_its_own():
+    few = np.where(np.arange(50) < 10, 3.0, 0.0)
+    decision = bg.decide(saturating(np.full(50, 100.0), few), cost_per_step=1e-4)
+    action = decision_action(decision)
+    assert action is not None
+    assert (action.kind, action.goes_on) == ("go_on_for_rare_gain", True)
+    assert action.sentence.endswith("only for a rare large gain: it pays on average, and with 20% chance alone.")
+    assert advised(FINE, ahead(0.9), decision).action == action
+    assert decision_action(bg.decide(saturating(np.full(50, 100.0), few))) is None
 
 
 def test_the_status_follows_the_decision_and_without_a_cost_the_forecast_alone():

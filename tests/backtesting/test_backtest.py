@@ -4,7 +4,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bayes_grpo.backtesting import FORECAST, LAST_VALUE, Backtest, backtest, backtest_logs
+from bayes_grpo import view
+from bayes_grpo.backtesting import FORECAST, LAST_VALUE, Backtest, Score, backtest, backtest_logs
 from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.forecasting.fits import forecast_priors
 from bayes_grpo.regimes import get_regime
@@ -28,10 +29,32 @@ def test_forecast_and_last_value_are_scored_on_the_same_rows(result):
     ours, last = result.table
     assert ours.cases == last.cases == 2
     assert result.ratio_to_last_value == pytest.approx(ours.crps / last.crps)
-    assert f"{result.ratio_to_last_value:.2f} times that of the last value" in result.sentence
+    assert f"the last value: {result.ratio_to_last_value:.2f} times its error" in result.sentence
     assert "CRPS (coverage) at 70%" in " ".join(text_of(result).split())
     content = json.loads(json.dumps(result.to_dict(), allow_nan=False))
     assert content["ratio_to_last_value"] == result.ratio_to_last_value
+
+
+@pytest.mark.parametrize(
+    ("ratio", "coverage", "answer", "do"),
+    [
+        (0.8, 0.9, "The forecast came closer to the later rows than the last value: 0.80 times its error.", ""),
+        (1.02, 0.9, "The forecast came as close to the later rows as the last value: 1.02 times its error.", ""),
+        (1.5, 0.9, "The forecast missed the later rows by more than the last value: 1.50 times its error.", "expect"),
+        (0.8, 0.7, "The forecast came closer to the later rows than the last value: 0.80 times its error.", "treat"),
+    ],
+)
+def test_the_answer_says_which_was_closer_and_what_follows(ratio, coverage, answer, do):
+    scores = [
+        Score(log="made", origin=0.5, step=20.0, name=name, rows=20, crps=x, log_score=0.0, coverage=coverage)
+        for name, x in ((FORECAST, 0.5 * ratio), (LAST_VALUE, 0.5))
+    ]
+    document = view(Backtest(tuple(scores), ("made, origin 30%: too few rows",)))
+    assert document.answer == answer
+    assert document.do.startswith(do)
+    assert bool(document.do) == bool(do)
+    assert ("so they are too narrow here" in document.why) == (coverage < 0.75)
+    assert document.unchecked == "Left out: 1 forecast (--details says why)"
 
 
 def test_the_scores_are_those_of_a_sensible_forecast(result):

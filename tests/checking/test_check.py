@@ -3,6 +3,7 @@
 import json
 import re
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from bayes_grpo.views.plots.fitting import plot_residuals
 from benchmarks.calibration.calibration import PRIORS, SHARED, empty_run, simulate, with_reward
 from tests.helpers.command import call
 from tests.helpers.pictures import halves
-from tests.helpers.runs import make_run, rising_run
+from tests.helpers.runs import make_run, rising_run, steps
 from tests.helpers.selection import few
 
 NAMES = ("autocorrelation", "variance", "outliers", "break")
@@ -201,3 +202,16 @@ def test_every_clear_break_is_named_with_its_steps():
         "Flat misses something in these 60 rows: the reward jumps from 0.09 to 0.5 between steps 11 and 12, "
         "the reward bends upward between steps 21 and 23."
     )
+
+
+def test_many_outliers_are_counted_and_what_the_noise_alone_misses_says_what_follows():
+    rng = np.random.default_rng(1)
+    n = 120
+    e = rng.standard_normal((50, n)) * 0.05 + rng.standard_normal(n)
+    e[:, [30, 60, 90]] += np.array([-8.0, -9.0, -8.0])
+    found = findings_of(Residuals(e, e), steps(n), 0.5 + 0.01 * e[0])
+    sentence = check_sentence(found, "flat", n)
+    assert "3 rows are outliers, the farthest at step 61" in sentence
+    assert sentence.endswith(" Its intervals take all rows for equally noisy.")
+    shape = replace(found[3], statistic=10.0, limit=3.8, breaks=("It jumps",))
+    assert "equally noisy" not in check_sentence((*found[:3], shape), "flat", n)

@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from tests.helpers.command import call
@@ -41,3 +42,24 @@ def test_a_forecast_answers_when_to_stop(tmp_path, write_trl_log, curve):
     # The curve still has a little to gain; 60 steps for 30 are too many, whatever the fit.
     assert 20 <= decision["recommended"] < 80
     assert picture.stat().st_size > 10_000
+
+
+def test_costs_say_what_to_do_where_the_diagnosis_has_something_else_to_look_at(tmp_path, write_trl_log):
+    """A flat reward: more prompts by the diagnosis, and by the costs no step more."""
+    reward = 0.4 + 0.03 * np.random.default_rng(0).standard_normal(60)
+    log = write_trl_log(tmp_path / "trainer_state.json", reward)
+    words = (
+        "forecast",
+        log,
+        "--horizon",
+        80,
+        "--regimes",
+        "exponential,flat",
+        "--set",
+        "schedule=constant",
+        "--draws",
+        300,
+    )
+    by_cost = call(*words, "--cost-per-step", 1, "--value-per-reward", 1).out
+    assert "Do now: stop: no later step is expected to pay" in " ".join(by_cost.split())
+    assert "Do now: stop" not in call(*words).out

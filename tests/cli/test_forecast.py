@@ -68,13 +68,13 @@ def test_bad_options_are_one_sentence(log, options, message):
 def test_backtest_prints_a_table(log):
     done = RUNNER.invoke(APP, ["forecast", "--backtest", str(log), *QUICK])
     assert done.exit_code == 0, done.output
-    for word in ("forecast", "last value", "90% coverage", "times that of the last value"):
+    for word in ("forecast", "last value", "90% coverage", "times its error"):
         assert word in done.output
 
 
 def test_the_details_score_the_forecast_from_the_middle_of_the_log(log):
     words = ["forecast", str(log), "--horizon", "80", "--reference-runs", "none", *QUICK]
     details = " ".join(RUNNER.invoke(APP, [*words, "--details"]).stdout.split())
-    assert "Backtest Mean CRPS" in details
-    assert "times that of the last value" in details
+    assert "Backtest The forecast " in details
+    assert "the last value: " in details
     assert "Backtest" not in RUNNER.invoke(APP, words).stdout

@@ -215,3 +215,22 @@ def test_terminal_and_json_show_the_recommendation():
 )
 def test_amounts(value: float, text: str):
     assert amount(value) == text
+
+
+def test_a_stop_that_the_draws_cannot_tell_from_the_end_is_the_end():
+    rng = np.random.default_rng(0)
+    rise = np.linspace(0.01, 0.5, 50) * np.ones((400, 1))
+    wild = rise + np.where(np.arange(50) == 48, 0.02, 0.0) + 0.3 * rng.standard_normal((400, 50))
+    assert decide(made(wild), cost_per_step=1e-6).recommended == 600.0
+    assert decide(made(rise + np.where(np.arange(50) == 48, 0.02, 0.0)), cost_per_step=1e-6).recommended == 590.0
+
+
+def test_a_mean_that_a_rare_gain_carries_says_so():
+    rare = np.zeros((100, 50))
+    rare[:20] = np.linspace(0.0, 10.0, 50)
+    found = decide(made(rare, high=np.inf), cost_per_step=0.001)
+    assert (found.at_odds, found.recommended) == (True, 600.0)
+    assert "above 0 with probability 20%: a rare large gain carries the mean." in found.sentence
+    assert "set it: --set reward_high=VALUE" in found.warnings[0]
+    assert not decide(made(rare), cost_per_step=1.0).at_odds
+    assert not decide(made(np.linspace(0.0, 1.0, 50)), cost_per_step=0.001).at_odds
