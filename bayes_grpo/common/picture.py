@@ -37,14 +37,20 @@ def headline(figure: Canvas, text: str, width: int = 120, limit: int = 600, size
 
 
 def legend_below(figure: Canvas, axes: Axes) -> None:
-    """Writes what axes show below the whole figure, in place of what stood there: over a fan there is no free place."""
+    """Writes what axes show below the whole figure, in place of what stood there: over a fan there is no free place.
+
+    In as many columns as fit into the width of the figure.
+    """
     for old in list(figure.legends):
         old.remove()
     handles, labels = axes.get_legend_handles_labels()
     wide = figure.bbox.width / figure.dpi > 6.0
-    figure.legend(
-        handles, labels, loc="outside lower center", ncols=4 if wide else 2, fontsize=8 if wide else 7, frameon=False
-    )
+    size = 8 if wide else 7
+    for columns in range(4 if wide else 2, 0, -1):
+        legend = figure.legend(handles, labels, loc="outside lower center", ncols=columns, fontsize=size, frameon=False)
+        if columns == 1 or legend.get_window_extent().width <= figure.bbox.width:
+            return
+        legend.remove()
 
 
 def save_plot(figure: Figure, path: str | Path) -> Path:

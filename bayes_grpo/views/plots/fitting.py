@@ -44,7 +44,9 @@ def plot_fit(fit: Fit, title: str = "", figure: Canvas | None = None) -> Canvas:
         return np.quantile(fit.trajectories(name).reshape(-1, len(step)), _TAILS, axis=0)
 
     means = fit.data["posterior_mean"].dataset
-    axes.fill_between(step, *band("rows"), color=_ROWS, alpha=0.25, lw=0, label=f"logged rows, {LEVEL:.0%}")
+    usual = ordinary(fit.as_draws.rows.weight)
+    rows = band("rows")[:, usual]
+    axes.fill_between(step[usual], *rows, color=_ROWS, alpha=0.25, lw=0, label=f"logged rows, {LEVEL:.0%}")
     axes.fill_between(step, *band("latent"), color=_LATENT, alpha=0.2, lw=0)
     axes.plot(step, means["latent"], color=_LATENT, lw=1.2, label=f"underlying reward, {LEVEL:.0%}")
     axes.fill_between(step, *band("curve"), color=_CURVE, alpha=0.2, lw=0)
@@ -60,6 +62,15 @@ def plot_fit(fit: Fit, title: str = "", figure: Canvas | None = None) -> Canvas:
     if title:
         headline(figure, title)
     return figure
+
+
+_LEAST_WEIGHT = 0.1
+"""Share of the usual weight of a row below which it is an outlier."""
+
+
+def ordinary(weight: np.ndarray) -> np.ndarray:
+    """Rows that are no outliers, shape (n,): the noise that fits has given an outlier is not that of rows around it."""
+    return weight >= _LEAST_WEIGHT * np.median(weight)
 
 
 _SEEN, _BAND = "#c2410c", "#9ca3af"
