@@ -78,8 +78,8 @@ def test_now_is_one_number_everywhere(fallen, found, page, look):
 def test_a_fit_begins_where_the_diagnosis_does(ends):
     """The curve of the regime begins at the first update, below the first rows; a sentence names the level of these."""
     rng = np.random.default_rng(3)
-    reward = (2.0 if ends else 0.9) - 0.5 * np.exp(-steps(60) / 4.0) + 0.03 * rng.standard_normal(60)
-    run = make_run(steps(60), np.minimum(reward, 0.99 + 2.0 * bool(ends)), **ends)
+    reward = (2.0 if ends else 0.9) - 0.5 * np.exp(-steps(40) / 4.0) + 0.03 * rng.standard_normal(40)
+    run = make_run(steps(40), np.minimum(reward, 0.99 + 2.0 * bool(ends)), **ends)
     paths = bg.diagnose(run).paths
     assert paths is not None
     fitted = bg.fit(run, "exponential", sampler=FAST)
