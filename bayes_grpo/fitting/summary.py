@@ -187,7 +187,7 @@ class Summary(Result):
         if self._has_trend:
             parts.append(f"Chance that it has grown: {percent(self.rose)}.")
             growth = self.probabilities["growth"]
-            sure = max(growth, 1.0 - growth) >= KNOWN_DIRECTION
+            sure = min(growth, self.rose) >= KNOWN_DIRECTION or max(growth, self.rose) <= 1.0 - KNOWN_DIRECTION
             if "half_gain_step" in known and self.convergence.passed and sure:
                 half = _text(known["half_gain_step"].posterior)
                 parts.append(f"Half of the change is reached after {half} steps.")

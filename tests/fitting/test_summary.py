@@ -116,6 +116,13 @@ def test_the_first_sentence_is_what_the_run_has_reached(given, answer):
     assert summary_of(**given).why.startswith("Under a constant learning rate it would settle at 0.8 [0.7, 0.9].")
 
 
+@pytest.mark.parametrize(("growth", "rose", "shown"), [(1.0, 1.0, True), (0.0, 0.0, True), (0.0, 0.34, False)])
+def test_half_of_a_change_needs_a_change_in_curve_and_rows(growth, rose, shown):
+    summary = summary_of(rose, probabilities={"growth": growth})
+    half = SimpleNamespace(name="half_gain_step", posterior=Interval(2.0, 1.0, 5.0, 0.9))
+    assert ("Half of the change" in dataclasses.replace(summary, rows=(*summary.rows, half)).why) == shown  # pyright: ignore[reportArgumentType]
+
+
 @pytest.mark.parametrize(
     ("level", "words"), [(0.99, "use harder prompts, or stop: the reward is at 99% of its range."), (0.8, "see where")]
 )
