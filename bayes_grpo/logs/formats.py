@@ -40,14 +40,20 @@ _STORES = (MAGIC, b":W&B", PARQUET)
 
 _IN_MARGIN = re.compile(r'[ \t]{0,8}[|+]?[ \t]{0,40}(["{}\[\]][^\n]*?)?[ \t|]{0,9}')
 """A line of JSON as a page that shows files, or the difference of two, prints it; or an empty one of these."""
+_COMMENT = re.compile(r"^[ \t]{0,40}# ?", re.MULTILINE)
+"""What begins a line of a comment in a program."""
 _MOSTLY = 0.8
 
 
 def _without_margin(text: str) -> str:
-    """JSON without what stands before and behind each line in a page that shows files or differences of two."""
-    if not text.lstrip().startswith(("|", "+", "diff --git ")):
-        return text
+    """Text without what stands round each line in a comment, in a page that shows files, or in a difference of two."""
+    start = text.lstrip()
     lines = [line for line in text.splitlines() if line.strip()]
+    if start.startswith("# ") and "': " in text:
+        commented = sum(line.lstrip().startswith("#") for line in lines)
+        return _COMMENT.sub("", text) if commented >= _MOSTLY * len(lines) else text
+    if not start.startswith(("|", "+", "diff --git ")):
+        return text
     found = [m[1] or "" for m in map(_IN_MARGIN.fullmatch, lines) if m is not None]
     return "\n".join(found) if len(found) >= _MOSTLY * len(lines) else text
 

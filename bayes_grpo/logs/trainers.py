@@ -34,14 +34,14 @@ GENERIC = trainer_row(
         stiffness: curvature/stiffest; stability_margin: curvature/margin;
         completion_length: completions/mean_length ~completion_length ~response_length ~completion_len ~response_len
         resp_len avg_response_token_length avg_gen_tokens mean_length avg_length avg_sequence_length train_mean_length
-        mean_generation_length mean_len avg_len avglen len length gen_len mean_tokens avg_tokens;
+        mean_generation_length mean_len avg_len avglen len length gen_len mean_tokens avg_tokens seq._length;
         learning_rate: learning_rate lr optim/lr optim/learning_rate;
         loss: ~loss ~train_loss policy_loss pg_loss training_loss grpo_loss total_loss;
-        accuracy: ~accuracy acc train_accuracy correct;
+        accuracy: ~accuracy acc train_accuracy correct success_rate train_success_rate solve_rate;
         completions_clipped_ratio: completions_clipped_ratio completions/clipped_ratio truncation_rate truncated_ratio
         trunc_rate trunc_ratio truncated_frac truncation clipped_ratio;
         gold_reward: gold_reward reward/gold gold_reward_mean gold_score true_reward reward/correctness_f reward/f;
-        engine_mismatch: engine_mismatch kl_divergence_inference=k3;
+        engine_mismatch: engine_mismatch kl_divergence_inference=k3 mismatch_kl=k3;
         staleness: staleness staleness_mean async/staleness_mean async/steps_since_sync policy_version_gap_mean
         off_policy/lag_batches;
         step_time: step_time time/step step_seconds seconds_per_step time/total timing/step timing_s/step perf/step_s
@@ -218,6 +218,7 @@ TRAINERS = (
             engine_mismatch: train/train_rollout_logprob_abs_diff=abs train/train_rollout_kl=k3;
             importance_ratio: train/tis=sampler train/ois=update;
             importance_ess: train/rollout_ess_ratio=sampler train/ess_ratio=update; ratio_clipped: train/tis_clipfrac;
+            staleness: rollout/sample_staleness;
             dropped: rollout/fully_async/stale_groups_dropped=groups rollout/stale_groups_dropped=groups;
             completion_length_max: rollout/response_len/max;
             completions_clipped_ratio: rollout/truncated_ratio rollout/truncated""",

@@ -27,6 +27,7 @@ def table(names: str, *rows: str) -> str:
         ("Stage", ["**iter 0**", "iter 10 (peak)", "**GRPO iter 12**", "update 20"], [0, 10, 12, 20]),
         ("rollout", ["0", "1", "2", "3"], [0, 1, 2, 3]),
         ("Step", ["50k", "1.2M", "2M (final)", "3,000,000+"], [50e3, 1.2e6, 2e6, 3e6]),
+        ("Steps", ["0-1M", "1M-2M", "2M–2.5M", "final 3,000,000"], [1e6, 2e6, 2.5e6, 3e6]),
     ],
 )
 def test_steps_as_people_write_them_in_a_table(write, name, cells, steps):
@@ -327,3 +328,31 @@ def test_evaluations_in_a_table_of_their_own(write):
         assert_read(run, "3 rows of evaluations", step=[5, 10, 15, 20], reward=REWARD, evals=found)
     other = table("| Step | Accuracy |", *evaluations)
     assert_read(read_log(write("a.md", f"{other}\n\n{train}")), reward=REWARD, evals={})
+
+
+def test_a_dictionary_in_the_comment_of_a_program(write):
+    text = """
+# (Actor pid=7) log_utils.py:54 - rollout 100: {'rollout/
+# response_lengths': 152.3, 'rollout/rewards': 0.0,
+# 'rollout/raw_reward': 0.723, 'rollout/sample_staleness': 1.5, ...}
+#
+# The raw reward is the mean.
+"""
+    run = read_log(write("a.py", text))
+    assert_read(run, step=[100], reward=[0.723], signals={"completion_length": 152.3, "staleness": 1.5})
+
+
+def test_lines_of_the_console_of_two_processes(write):
+    lines = [
+        "- Orchestrator: `Step 3 | Time: 98.02s | Reward: 0.4353 | Seq. Length: 2069.9 tokens/sample`",
+        "- Trainer: `Step 3 | Time: 289.52s | Loss: -0.0036 | Entropy: 1.0338 | Mismatch KL: 0.3523`",
+    ]
+    run = read_log(write("a.md", "\n".join(lines)))
+    found = {"completion_length": 2069.9, "engine_mismatch": 0.3523, "entropy": 1.0338}
+    assert_read(run, step=[3], reward=[0.4353], signals=found)
+    assert run.definitions["engine_mismatch"] == "k3"
+
+
+def test_a_rate_of_success_beside_the_reward_is_the_accuracy(write):
+    lines = [f"Step {i} | Loss: 0.1 | Avg Reward: {r} | Success Rate: 50%" for i, r in enumerate(REWARD, 1)]
+    assert_read(read_log(write("a.txt", "\n".join(lines))), reward=REWARD, signals={"accuracy": 0.5})

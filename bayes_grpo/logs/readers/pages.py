@@ -36,7 +36,8 @@ _STEPS = _COUNTERS | {"interval"}
 """Names of a column of steps, or of several together; sizes of a batch stand below "batch" too."""
 _STEP_CELL = re.compile(
     r"(?:.{0,40}?\b(?P<word>step|iter|iteration|update|epoch|round|rollout|checkpoint|ckpt)s?\W{0,3})?"
-    r"(?:[\d,]{1,12}\s?(?:[-\u2013\u2014~]|to)\s?)?(?P<step>\d(?:[,\s]?\d){0,12}(?:\.\d{1,3})?)(?P<unit>[km]?)\+?"
+    r"(?:(?:terminal|final|last)\s)?(?:[\d,.]{1,12}[km]?\s?(?:[-\u2013\u2014~]|to)\s?)?"
+    r"(?P<step>\d(?:[,\s]?\d){0,12}(?:\.\d{1,3})?)(?P<unit>[km]?)\+?"
     r"(?:\s?/\s?[\d,]{1,12})?(?:\s?\(.{0,80}\))?",
     re.IGNORECASE,
 )
