@@ -356,3 +356,9 @@ def test_lines_of_the_console_of_two_processes(write):
 def test_a_rate_of_success_beside_the_reward_is_the_accuracy(write):
     lines = [f"Step {i} | Loss: 0.1 | Avg Reward: {r} | Success Rate: 50%" for i, r in enumerate(REWARD, 1)]
     assert_read(read_log(write("a.txt", "\n".join(lines))), reward=REWARD, signals={"accuracy": 0.5})
+
+
+def test_lines_that_count_examples(write):
+    lines = [f"Ex {25 + i} | loss: -0.001 | reward: {r}    # partly right" for i, r in enumerate(REWARD)]
+    text = "\n".join(["Look at the loss:", "```", *lines, "```", "It is not better when it is lower."])
+    assert_read(read_log(write("a.md", text)), step=range(25, 29), reward=REWARD, signals={"loss": -0.001})

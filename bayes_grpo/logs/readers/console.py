@@ -111,7 +111,9 @@ _WORD = r"(?:global[ _]step|training[ _]step|train[ _]step|step|iteration|iter|u
 _LINE_STEP = re.compile(
     rf"(?<![\w/.]){_WORD}\s*+[:=#]?\s*+(\d{{1,12}})(?:\s*+/\s*+(\d{{1,12}}))?(?![\w/.]\d)", re.IGNORECASE
 )
-_LINE_EPISODE = re.compile(r"(?<![\w/.])(?:episode|round)\s*+[:=#]?\s*+(\d{1,12})()(?![\w/.]\d)", re.IGNORECASE)
+_LINE_EPISODE = re.compile(
+    r"(?<![\w/.])(?:episode|round|ex|example)\s*+[:=#]?\s*+(\d{1,12})()(?![\w/.]\d)", re.IGNORECASE
+)
 _LINE_COUNT = re.compile(r"(?<![\w/.:])(\d{1,12})\s*+/\s*+(\d{1,12})(?![\w/.])")
 _EPOCH = re.compile(
     r"(?<![\w/.])epoch\s{0,4}[:=#]?\s{0,4}[\[(]?(\d{1,6}(?:\.\d{1,9})?)(?:\s?/\s?(\d{1,6}))?[\])]?,?", re.IGNORECASE
