@@ -23,7 +23,7 @@ from bayes_grpo.fitting.window import FitWindow
 from bayes_grpo.logs.settings import Settings
 from bayes_grpo.regimes.base import Prior, Regime
 from bayes_grpo.rows.padding import padded
-from bayes_grpo.rows.series import NoiseLevel, Optimizer, Series
+from bayes_grpo.rows.series import ExpectedNoise, NoiseLevel, Optimizer, Series
 
 if TYPE_CHECKING:
     from xarray import Dataset, DataTree
@@ -51,7 +51,8 @@ class Fit(Shown):
             - `posterior_mean`: of the latent reward and of the unforced regime;
             - `trajectories`: at 400 of the draws, each under its chain and draw, the unforced regime (``curve``), the
               latent reward of this run (``latent``) and this run measured again (``rows``);
-            - `observed_data`, `constant_data`, `series`, `noise_level`: the rows, and what holds for all of them;
+            - `observed_data`, `constant_data`, `series`, `noise_level`, `expected_noise`: the rows, and what holds for
+              all of them;
             - `priors`, `settings` (of the run), `convergence` (R-hat and ESS by parameter).
 
             Attributes hold regime, versions, seed, notes and the log's hash; those of `sample_stats` the sampler's
@@ -240,11 +241,14 @@ def rows_to_groups(rows: Series) -> dict[str, Dataset]:
     columns = {"step": rows.step, "gap": rows.gap()} | {name: getattr(rows, name) for name in _COLUMNS}
     facts = {name: kind(getattr(rows, name)) for name, kind in _FACTS.items()}
     optimizer = rows.optimizer._replace(given=int(rows.optimizer.given))
+    # Attributes of a file know no truth values.
+    expected = rows.expected and rows.expected._replace(at_least=int(rows.expected.at_least))
     variables = {f"row_{k}": ("step", v) for k, v in columns.items() if v is not None}
     return {
         "constant_data": dataset(variables, step=rows.step),
         "series": dataset({}, facts | optimizer._asdict()),
         "noise_level": dataset({}, {} if rows.level is None else rows.level._asdict()),
+        "expected_noise": dataset({}, {} if expected is None else expected._asdict()),
     }
 
 
@@ -255,6 +259,8 @@ def rows_of_groups(tree: DataTree, notes: tuple[str, ...]) -> Series:
     facts = tree["series"].attrs
     known = tree["noise_level"].attrs
     level = {name: kind(known[name]) for name, kind in get_type_hints(NoiseLevel).items() if known}
+    of_batch = tree["expected_noise"].attrs
+    expected = {name: kind(of_batch[name]) for name, kind in get_type_hints(ExpectedNoise).items() if of_batch}
     optimizer = {name: kind(facts[name]) for name, kind in get_type_hints(Optimizer).items()}
     columns: dict[str, Any] = {k: constant[f"row_{k}"].to_numpy() for k in _COLUMNS if f"row_{k}" in constant}
     columns |= {name: kind(facts[name]) for name, kind in (_FACTS | {"from_rest": bool}).items()}
@@ -264,5 +270,6 @@ def rows_of_groups(tree: DataTree, notes: tuple[str, ...]) -> Series:
         optimizer=Optimizer(**optimizer),
         notes=notes,
         level=NoiseLevel(**level) if level else None,
+        expected=ExpectedNoise(**expected) if expected else None,
         **columns,
     )

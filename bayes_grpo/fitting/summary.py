@@ -202,7 +202,8 @@ class Summary(Result):
 
 def path_of(fit: Fit, ends: RewardRange) -> SignalPath:
     """The path of the fitted rows, in which every command finds the levels of a reward, within its range."""
-    path = fit_reward(Logged.of(fit.step(), fit.observed()), ends, evaluation=fit.signal == "eval_reward")
+    logged = Logged.of(fit.step(), fit.observed())
+    path = fit_reward(logged, ends, evaluation=fit.signal == "eval_reward", noise=fit.as_draws.rows.expected)
     if path is None:
         raise ValueError(f"expected the rows of a fit, which has two at least, found {len(fit.step())}")
     return path

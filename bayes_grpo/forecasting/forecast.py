@@ -32,6 +32,7 @@ from bayes_grpo.references.gather import RunSources, gather_references
 from bayes_grpo.references.transfer import JointReading, read_jointly
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.schedule import FutureGrid, RemainingRate, future_grid
+from bayes_grpo.rows.series import ExpectedNoise
 from bayes_grpo.signals.loss import Fallen
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ class Forecast(Shown):
         fallen: Loss of the reward at its last row; None without a loss.
         far: The horizon, where it is too far ahead for these rows; None elsewhere.
         not_converged: Regimes left out because their posterior was not reached.
+        expected: Standard deviation that a logged row is expected to have; None where the log says nothing of it.
     """
 
     now: float
@@ -102,6 +104,7 @@ class Forecast(Shown):
     fallen: Fallen | None = None
     far: FarHorizon | None = None
     not_converged: tuple[str, ...] = ()
+    expected: ExpectedNoise | None = None
 
     @property
     def sentence(self) -> str:
@@ -310,6 +313,7 @@ def forecast_of_regimes(
         signal=table.signal,
         logged_step=table.step,
         logged=table.y,
+        expected=table.expected,
         low=reward.low,
         high=reward.high,
         schedule=inputs.ahead,

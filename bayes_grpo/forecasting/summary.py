@@ -275,7 +275,8 @@ def summarize_forecast(
 def _now(f: Forecast, level: float) -> Interval:
     """Where the reward stands, by its path: the number that the diagnosis says too."""
     ends = RewardRange(f.low, f.high)
-    path = fit_reward(Logged.of(f.logged_step, f.logged), ends, evaluation=f.signal == "eval_reward")
+    evaluation = f.signal == "eval_reward"
+    path = fit_reward(Logged.of(f.logged_step, f.logged), ends, evaluation, noise=f.expected)
     return interval(f.latent_now if path is None else path.now, level)
 
 

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayes_grpo.logs.run import Run
-from bayes_grpo.rows.series import NoiseLevel, is_share
+from bayes_grpo.rows.series import ExpectedNoise, NoiseLevel, is_share
 
 SMOOTHING_WIDTH = 8.0
 """Standard deviation of the kernel that smooths levels and spreads, rows: a row must not weigh itself."""
@@ -54,6 +54,14 @@ BY_GROUPS = NoiseEvidence("mean and groups", 0.18, float("nan"))
 BY_LEVEL = NoiseEvidence("mean and batch size", 0.38, 0.32)
 BY_SPREAD = NoiseEvidence("spread and batch size", 0.57, 0.55)
 
+ROW_OVER_SPREAD = 0.23
+"""Typical standard deviation of a row over the spread of single rewards that trainers log.
+
+Over 15 repositories, as the next number: by `benchmarks/calibration/few_rows.py`.
+"""
+ROW_SPREAD = 0.74
+"""Standard deviation of the logarithm of this ratio."""
+
 
 def row_noise(run: Run, kept: np.ndarray) -> tuple[np.ndarray | None, NoiseLevel | None]:
     """Measurement noise of the fitted rows of the train reward, as far as the log determines it.
@@ -78,6 +86,33 @@ def row_noise(run: Run, kept: np.ndarray) -> tuple[np.ndarray | None, NoiseLevel
         return None, None
     typical = float(np.exp(np.mean(np.log(one))))
     return one / typical, _level(run, kept, one / typical, typical, success)
+
+
+def expected_noise(run: Run) -> ExpectedNoise | None:
+    """Standard deviation of a row of the train reward from the batch, else from the logged spread of its rewards.
+
+    Unlike `row_noise` it needs no number of rows and no correlation of the run's own: it is for logs of a few rows,
+    which do not show their noise.
+    """
+    reward = run.reward[np.isfinite(run.reward)]
+    deviation = run.values("reward_std")
+    deviation = deviation[np.isfinite(deviation) & (deviation > 0.0)]
+    group, prompts = run.settings.group_size.given, run.settings.prompts_per_step.given
+    if group and prompts and len(reward):
+        completions = group * prompts * float(np.median(run.window))
+        if is_share(reward):
+            success = float(np.clip(reward.mean(), NEAREST_RATE, 1.0 - NEAREST_RATE))
+            return _of_batch(BY_LEVEL, success * (1.0 - success), group, completions)
+        if len(deviation):
+            return _of_batch(BY_SPREAD, float(np.mean(deviation**2)), group, completions)
+    if not len(deviation):
+        return None
+    return ExpectedNoise(ROW_OVER_SPREAD * float(np.sqrt(np.mean(deviation**2))), ROW_SPREAD, at_least=True)
+
+
+def _of_batch(evidence: NoiseEvidence, variance: float, group: float, completions: float) -> ExpectedNoise:
+    design = 1.0 + (group - 1.0) * evidence.correlation
+    return ExpectedNoise(float(np.sqrt(variance * design / max(completions, 1.0))), evidence.spread, at_least=False)
 
 
 def _level(

@@ -12,7 +12,7 @@ from bayes_grpo.common.errors import MENDING, Argument, FitError
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.settings import Settings
-from bayes_grpo.rows.known_noise import row_noise
+from bayes_grpo.rows.known_noise import expected_noise, row_noise
 from bayes_grpo.rows.schedule import logged_rate
 from bayes_grpo.rows.series import Optimizer, Series, is_share, row_blocks
 
@@ -115,6 +115,7 @@ def rows_of(run: RunLike, signal: str = "auto", max_rows: int = MAX_ROWS) -> Ser
         notes=(*notes, *_outlier_notes(step[far > 0.0])),
         noise=noise,
         level=level,
+        expected=expected_noise(run) if name == "reward" else None,
     )
     if len(y) > max_rows:
         table = _blocked(table, max_rows)
@@ -151,7 +152,9 @@ def window_weight(window: np.ndarray) -> np.ndarray:
 
 def _blocked(table: Series, limit: int) -> Series:
     """Averages blocks of neighboring rows; a mean of windows is the mean over a longer window."""
-    n, level = len(table.y), table.level
+    n = len(table.y)
+    level = table.level
+    expected = table.expected
     blocks = row_blocks(n, limit)
     ends = table.step[blocks.last]
     begins = table.step[blocks.start] - table.window[blocks.start]
@@ -165,6 +168,7 @@ def _blocked(table: Series, limit: int) -> Series:
         rate=blocks.mean(table.rate),
         noise=None if table.noise is None else blocks.mean(table.noise),
         level=level and level._replace(sd=level.sd / math.sqrt(n / len(ends))),
+        expected=expected and expected._replace(sd=expected.sd / math.sqrt(n / len(ends))),
         weight=blocks.mean(table.weight) * blocks.size * len(ends) / n,
         notes=(*table.notes, f"{n} rows were averaged in blocks of {size} to {len(ends)} rows"),
     )

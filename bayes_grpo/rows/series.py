@@ -66,6 +66,20 @@ class NoiseLevel(NamedTuple):
         return min(math.sqrt(self.spread**2 + beyond), 1.0)
 
 
+class ExpectedNoise(NamedTuple):
+    """Standard deviation that a row is expected to have, before the rows themselves are looked at.
+
+    Attributes:
+        sd: The standard deviation, in the unit of the reward.
+        spread: Standard deviation of the logarithm of true over expected one, e-folds.
+        at_least: Whether rows may well be noisier, as where only the spread within groups is known.
+    """
+
+    sd: float
+    spread: float
+    at_least: bool
+
+
 @dataclass(frozen=True, eq=False)
 class Series:
     """Rows of one signal, unpadded, with what the priors may know: scale and length.
@@ -86,6 +100,7 @@ class Series:
         noise: Measurement variance of a completion at each row over that at a typical one, shape (n,); None where the
             log says nothing of it.
         level: Measurement noise of a typical row as the log says it, None likewise.
+        expected: Standard deviation that a row is expected to have before any is looked at, None likewise.
     """
 
     signal: str
@@ -101,6 +116,7 @@ class Series:
     notes: tuple[str, ...] = ()
     noise: np.ndarray | None = None
     level: NoiseLevel | None = None
+    expected: ExpectedNoise | None = None
 
     @property
     def precision(self) -> np.ndarray:

@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 
 from bayes_grpo.rows.levels import RewardLevels
-from bayes_grpo.rows.series import row_blocks
+from bayes_grpo.rows.series import ExpectedNoise, row_blocks
 from bayes_grpo.signals.logged import Logged
 from bayes_grpo.signals.posterior import PATH_DRAWS, PathPrior, path_draws
 from bayes_grpo.signals.thresholds import THRESHOLDS
@@ -40,6 +40,7 @@ _USUAL = 0.9
 _SD_OF_MEDIAN = 1.4826  # of the noise, over the median of its sizes
 _OUTLIER_SHARE = 0.02
 _WINDOW_PART = 12
+_NEAREST_SHARE = 0.02
 _NOTHING = 2e-3
 """Share of the span below which a level is written as 0."""
 
@@ -225,6 +226,7 @@ def fit_path(
     low: float = -np.inf,
     high: float = np.inf,
     robust: bool = True,
+    noise: ExpectedNoise | None = None,
     draws: int = PATH_DRAWS,
 ) -> SignalPath | None:
     """The path of a signal.
@@ -238,6 +240,7 @@ def fit_path(
         low: Lowest possible value, where known.
         high: Highest possible value, where known.
         robust: Whether single rows far off both neighbors have little weight: batches, but not evaluations.
+        noise: Standard deviation that a row is expected to have, where the log says so.
         draws: Number of draws.
 
     Returns:
@@ -255,20 +258,24 @@ def fit_path(
     mean = np.add.reduceat(weight * raw, blocks.start) / size
     usual = raw[weight == 1.0]
     span = _span(usual if np.ptp(usual) > 0.0 else raw, unit, low, high)  # rows of one value and few others
-    prior = prior or (FACTOR if unit == "factor" else REWARD)
+    if prior is None:
+        prior = _prior_of(unit, logged.rows, bounded=bool(np.isfinite(high - low)))
     if unit == "factor":
         prior = prior._replace(jump_sd=max(prior.jump_sd, 0.5 * float(np.ptp(mean))))
     rows = np.arcsin(np.sqrt(np.clip(mean, 0.0, 1.0))) if unit == "share" else mean
     scale = span if unit == "range" else 1.0
+    if noise is not None:
+        prior = prior.with_noise(noise, _unit_noise(raw) if unit == "share" else scale)
     time = np.cumsum(blocks.size) - blocks.size[0]
     found = path_draws(time, rows / scale, size, prior, seed, draws)
-    path, noise = found.path * scale, found.noise * scale
+    path = found.path * scale
+    row_sd = found.noise * scale
     if logged.constant:
         path = np.broadcast_to(rows, path.shape)
-        noise = 0.0
+        row_sd = 0.0
     if unit == "share":
         path = np.sin(np.clip(path, 0.0, 0.5 * np.pi)) ** 2
-        noise *= 2.0 * float(np.sqrt(np.mean(path * (1.0 - path))))
+        row_sd *= _unit_noise(path)
         low = 0.0
     if unit == "factor":
         path = np.exp(path)
@@ -278,11 +285,26 @@ def fit_path(
         last_step=logged.step[blocks.last],
         value=blocks.mean(logged.value),
         draws=np.clip(path, low, high),
-        noise=noise,
+        noise=row_sd,
         low=low,
         span=1.0 if unit == "share" else span,
         unit=unit,
     )
+
+
+def _prior_of(unit: Unit, rows: int, *, bounded: bool) -> PathPrior:
+    """Prior of a signal of which nothing but its rows and its range is known."""
+    if unit == "factor":
+        return FACTOR
+    if unit == "share" or bounded:
+        return REWARD
+    return REWARD.in_own_range(rows)
+
+
+def _unit_noise(share: np.ndarray) -> float:
+    """Standard deviation of shares whose arcsin √y has one of 1."""
+    near = np.clip(share, _NEAREST_SHARE, 1.0 - _NEAREST_SHARE)
+    return 2.0 * float(np.sqrt(np.mean(near * (1.0 - near))))
 
 
 def _span(values: np.ndarray, unit: Unit, low: float, high: float) -> float:

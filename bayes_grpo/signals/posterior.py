@@ -21,6 +21,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bayes_grpo.rows.series import ExpectedNoise
+
 PATH_DRAWS = 300
 """Draws of a path."""
 _NORMAL_POINTS = np.linspace(-2.5, 2.5, 9)
@@ -29,6 +31,12 @@ _SPACING = _NORMAL_POINTS[1] - _NORMAL_POINTS[0]
 _LEVEL_VARIANCE = 9.0
 _MIDDLE = np.array([[1.0, 0.5], [0.0, 1.0]])
 """Level in the middle and slope, for which there is a prior, of the level at the first row and the rise since."""
+_LEAST_NOISE = 1e-3
+OWN_RANGE = (-0.02, 0.49)
+"""Logarithm of a row's standard deviation over the range of n rows: the first number less the second times log n.
+
+The mean over 21 repositories for the first 3 (-0.5) to 40 rows (-1.8), by `benchmarks/calibration/few_rows.py`.
+"""
 _OUTLIER_VARIANCE = 4.0
 """Relative to the variance of a jump."""
 
@@ -61,6 +69,25 @@ class PathPrior(NamedTuple):
     outlier: float = 0.1
     trend: float = 0.05
     trend_sd: float = 0.7
+
+    def in_own_range(self, rows: int) -> PathPrior:
+        """The prior of a signal in units of the range of its own rows, which few rows have not yet spanned."""
+        first, by_rows = OWN_RANGE
+        return self._replace(log_noise=max(self.log_noise, first - by_rows * float(np.log(rows))))
+
+    def with_noise(self, expected: ExpectedNoise, unit: float) -> PathPrior:
+        """The prior where a row's standard deviation is expected beforehand.
+
+        Args:
+            expected: The expected one, in the unit of the signal.
+            unit: Standard deviation, in that unit, of what has one of 1 on the scale of the fit.
+        """
+        log_noise = float(np.log(max(expected.sd / unit, _LEAST_NOISE)))
+        if not expected.at_least:
+            return self._replace(log_noise=log_noise, log_noise_sd=expected.spread)
+        if log_noise <= self.log_noise:
+            return self
+        return self._replace(log_noise=log_noise, log_noise_sd=expected.spread)
 
 
 class PathDraws(NamedTuple):

@@ -11,7 +11,9 @@ import numpy as np
 
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.signals import SIGNALS, STANDARD
+from bayes_grpo.rows.known_noise import expected_noise
 from bayes_grpo.rows.reward_range import RewardRange, both_ends
+from bayes_grpo.rows.series import ExpectedNoise
 from bayes_grpo.signals.logged import Logged
 from bayes_grpo.signals.path import EVALUATION_PRIOR, SignalPath, fit_path
 from bayes_grpo.signals.thresholds import THRESHOLDS
@@ -54,7 +56,8 @@ class RunPaths:
         if judged.rows < 2:
             return None
         ends = both_ends(judged.value, dict(run.settings.items()))
-        reward = fit_reward(judged, ends, evaluation=uses_eval)
+        noise = None if uses_eval else expected_noise(run)
+        reward = fit_reward(judged, ends, evaluation=uses_eval, noise=noise)
         if reward is None:
             return None
         name, other = "evaluation", evaluation
@@ -124,13 +127,16 @@ class RunPaths:
         return {name: path for name, path in found.items() if path is not None}
 
 
-def fit_reward(logged: Logged, ends: RewardRange, evaluation: bool = False) -> SignalPath | None:
+def fit_reward(
+    logged: Logged, ends: RewardRange, evaluation: bool = False, noise: ExpectedNoise | None = None
+) -> SignalPath | None:
     """Path of a reward.
 
     Args:
         logged: Its rows.
         ends: Its range, with both ends or none.
         evaluation: Whether it is an evaluation reward.
+        noise: Standard deviation that a row is expected to have, where the log says so.
     """
     prior = EVALUATION_PRIOR if evaluation else None
     return fit_path(
@@ -141,6 +147,7 @@ def fit_reward(logged: Logged, ends: RewardRange, evaluation: bool = False) -> S
         low=ends.low,
         high=ends.high,
         robust=not evaluation,
+        noise=noise,
     )
 
 

@@ -12,7 +12,16 @@ from bayes_grpo.forecasting.inputs import inputs_of_run
 from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.priors import resolve_priors
-from bayes_grpo.rows.known_noise import BY_GROUPS, BY_LEVEL, BY_SPREAD, row_noise, scatter
+from bayes_grpo.rows.known_noise import (
+    BY_GROUPS,
+    BY_LEVEL,
+    BY_SPREAD,
+    ROW_OVER_SPREAD,
+    ROW_SPREAD,
+    expected_noise,
+    row_noise,
+    scatter,
+)
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.schedule import FutureGrid
 from benchmarks.common import RESULTS
@@ -149,3 +158,23 @@ def test_the_numbers_are_those_that_were_measured():
         assert evidence.spread == pytest.approx(kept[evidence.name]["spread"], abs=0.006)
         if evidence is not BY_GROUPS:
             assert evidence.correlation == pytest.approx(kept[evidence.name]["correlation"], abs=0.006)
+
+    few = json.loads((RESULTS / "few_rows.json").read_text(encoding="utf-8"))["result"]["table"]["spread"]
+    assert np.log(ROW_OVER_SPREAD) == pytest.approx(few["mean"], abs=0.03)
+    assert pytest.approx(few["sd"], abs=0.006) == ROW_SPREAD
+
+
+def test_a_batch_says_the_noise_of_few_rows_and_a_spread_its_least():
+    """Of 200 short logs of one policy, the expected noise is theirs within what it says of itself."""
+    runs = [logged(completions(seed, n=3), "reward_std", **BATCH) for seed in range(200)]
+    found = [expected_noise(run) for run in runs]
+    error = np.log([x.sd / TRUE for x in found if x is not None])
+    assert len(error) == len(runs)
+    assert abs(np.mean(error)) < BY_LEVEL.spread
+    assert not any(x.at_least for x in found if x is not None)
+    alone = expected_noise(logged(completions(n=3), "reward_std"))
+    assert alone is not None
+    assert alone.at_least
+    assert alone.sd == pytest.approx(ROW_OVER_SPREAD * np.sqrt(np.mean(runs[0].signals["reward_std"] ** 2)))
+    assert expected_noise(logged(completions(n=3))) is None
+    assert expected_noise(logged(np.zeros((3, B, G)), "reward_std")) is None

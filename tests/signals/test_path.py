@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from bayes_grpo.rows.series import ExpectedNoise
 from bayes_grpo.signals.events import dips_of, jumps_of
 from bayes_grpo.signals.logged import Logged
 from bayes_grpo.signals.loss import fallen_in, fallen_of, last_lost, reward_path, rows_collapsed
@@ -91,6 +92,28 @@ def test_lost_is_half_of_the_gain_and_dated():
     assert lost[:, :38].mean() < 0.02
     for kept in (np.concatenate([UP, np.full(20, 0.7)]), np.full(60, 0.5), np.append(UP, 0.79)):
         assert share(kept + 0.02 * NOISE[: len(kept)], low=0.0, high=1.0).lost()[:, -1].mean() < 0.05
+
+
+def test_few_rows_of_noise_alone_are_rarely_lost_and_five_that_collapse_are():
+    """In units of their own range, three rows that happen to fall are as far apart as rows can be."""
+    rng = np.random.default_rng(5)
+    for n in (3, 4, 5, 8):
+        alarms = [fit_path(steps(n), rng.standard_normal(n)).lost()[:, -1].mean() > 0.5 for _ in range(100)]
+        assert sum(alarms) <= 4, n
+    collapsed = fit_path(steps(6), np.array([0.71, 0.74, 0.72, -0.6, -0.61, -0.6]))
+    assert collapsed.lost()[:, -1].mean() > 0.7
+
+
+def test_rows_are_no_quieter_than_expected():
+    y = np.array([0.12, 0.13, 0.11, 0.05])
+    plain = share(y)
+    batch = share(y, noise=ExpectedNoise(0.05, 0.3, at_least=False))
+    assert batch.noise == pytest.approx(0.05, rel=0.25)
+    assert batch.fell()[:, -1].mean() < plain.fell()[:, -1].mean()
+    at_least = share(y, noise=ExpectedNoise(0.05, 0.3, at_least=True))
+    np.testing.assert_array_equal(at_least.draws, batch.draws)
+    lower = share(y, noise=ExpectedNoise(1e-4, 0.3, at_least=True))
+    np.testing.assert_array_equal(lower.draws, plain.draws)
 
 
 def test_fell_is_a_tenth_of_the_best():

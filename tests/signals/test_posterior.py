@@ -1,10 +1,13 @@
 """The posterior of a path against dense Gaussian algebra that shares no code with it, and its calibration."""
 
+import json
+
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, norm
 
-from bayes_grpo.signals.posterior import PathPrior, _cells, _rotated, path_draws
+from bayes_grpo.signals.posterior import OWN_RANGE, PathPrior, _cells, _rotated, path_draws
+from benchmarks.common import RESULTS
 
 PRIOR = PathPrior(
     log_noise=-2.0, log_movement=-3.0, slope=0.03, jump=0.3, jump_sd=0.6, outlier=0.2, trend=0.1, trend_sd=0.9
@@ -130,3 +133,10 @@ def test_noise_is_found_where_there_are_rows_enough():
     rng = np.random.default_rng(4)
     rows = 0.5 + 0.08 * rng.standard_normal(60)
     assert path_draws(np.arange(60.0), rows, np.ones(60), PathPrior(), seed=0).noise == pytest.approx(0.08, rel=0.2)
+
+
+def test_few_rows_have_the_noise_that_was_measured():
+    kept = json.loads((RESULTS / "few_rows.json").read_text(encoding="utf-8"))["result"]
+    assert pytest.approx((kept["first"], kept["by_rows"]), abs=0.006) == OWN_RANGE
+    assert PathPrior().in_own_range(3).log_noise == pytest.approx(-0.02 - 0.49 * np.log(3.0))
+    assert PathPrior().in_own_range(10_000) == PathPrior()
