@@ -259,7 +259,7 @@ def fit_path(
     usual = raw[weight == 1.0]
     span = _span(usual if np.ptp(usual) > 0.0 else raw, unit, low, high)  # rows of one value and few others
     if prior is None:
-        prior = _prior_of(unit, logged.rows, bounded=bool(np.isfinite(high - low)))
+        prior = _prior_of(unit, logged, bounded=bool(np.isfinite(high - low)))
     if unit == "factor":
         prior = prior._replace(jump_sd=max(prior.jump_sd, 0.5 * float(np.ptp(mean))))
     rows = np.arcsin(np.sqrt(np.clip(mean, 0.0, 1.0))) if unit == "share" else mean
@@ -292,13 +292,14 @@ def fit_path(
     )
 
 
-def _prior_of(unit: Unit, rows: int, *, bounded: bool) -> PathPrior:
+def _prior_of(unit: Unit, logged: Logged, *, bounded: bool) -> PathPrior:
     """Prior of a signal of which nothing but its rows and its range is known."""
     if unit == "factor":
         return FACTOR
     if unit == "share" or bounded:
         return REWARD
-    return REWARD.in_own_range(rows)
+    gap = float(logged.step[-1] - logged.step[0]) / (logged.rows - 1)
+    return REWARD.in_own_range(logged.rows, gap)
 
 
 def _unit_noise(share: np.ndarray) -> float:

@@ -17,6 +17,7 @@ per row. See Durbin and Koopman, Time Series Analysis by State Space Methods (20
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -32,11 +33,21 @@ _LEVEL_VARIANCE = 9.0
 _MIDDLE = np.array([[1.0, 0.5], [0.0, 1.0]])
 """Level in the middle and slope, for which there is a prior, of the level at the first row and the rise since."""
 _LEAST_NOISE = 1e-3
-OWN_RANGE = (-0.02, 0.49)
-"""Logarithm of a row's standard deviation over the range of n rows: the first number less the second times log n.
 
-The mean over 21 repositories for the first 3 (-0.5) to 40 rows (-1.8), by `benchmarks/calibration/few_rows.py`.
-"""
+
+class OwnRange(NamedTuple):
+    """Logarithm of a row's standard deviation over the range of the first rows.
+
+    Its mean is first − by_rows log n − by_gap log g, of n rows with g steps between them; by `benchmarks/calibration/few_rows.py`.
+    """
+
+    first: float
+    by_rows: float
+    by_gap: float
+
+
+OWN_RANGE = OwnRange(0.10, 0.50, 0.15)
+"""Over 21 repositories, for 3 to 40 rows and steps between them from 1 to 200."""
 _OUTLIER_VARIANCE = 4.0
 """Relative to the variance of a jump."""
 
@@ -70,10 +81,15 @@ class PathPrior(NamedTuple):
     trend: float = 0.05
     trend_sd: float = 0.7
 
-    def in_own_range(self, rows: int) -> PathPrior:
-        """The prior of a signal in units of the range of its own rows, which few rows have not yet spanned."""
-        first, by_rows = OWN_RANGE
-        return self._replace(log_noise=max(self.log_noise, first - by_rows * float(np.log(rows))))
+    def in_own_range(self, rows: int, gap: float) -> PathPrior:
+        """The prior of a signal in units of the range of its own rows, which few rows have not yet spanned.
+
+        Args:
+            rows: Number of logged rows.
+            gap: Steps between two rows.
+        """
+        expected = OWN_RANGE.first - OWN_RANGE.by_rows * math.log(rows) - OWN_RANGE.by_gap * math.log(max(gap, 1.0))
+        return self._replace(log_noise=max(self.log_noise, expected))
 
     def with_noise(self, expected: ExpectedNoise, unit: float) -> PathPrior:
         """The prior where a row's standard deviation is expected beforehand.

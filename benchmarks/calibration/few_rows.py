@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import csv
 import warnings
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,6 +27,8 @@ from bayes_grpo.signals.run_paths import RunPaths
 from benchmarks.common import keep
 
 LEAST = 40
+EVERY = (1, 4, 10)
+"""Logs are thinned to every so many rows, as logs of few rows with many steps between them are."""
 FIRST_ROWS = (3, 4, 5, 6, 8, 10, 15, 20, 30, 40)
 LEAST_SPREAD = 0.01
 """Of the range of the reward; a smaller spread of single rewards is that of a policy that always does the same."""
@@ -37,12 +39,16 @@ class Ratio(NamedTuple):
 
     Attributes:
         repo: Repository of the log.
-        name: The something else: "spread", or the range of so many first rows.
+        rows: Number of first rows over whose range; 0 for the spread of single rewards.
+        every: Every how many rows were taken.
+        gap: Steps between two of them.
         value: The logarithm.
     """
 
     repo: str
-    name: str | int
+    rows: int
+    every: int
+    gap: float
     value: float
 
 
@@ -58,16 +64,19 @@ def logs_of(folder: Path) -> Iterator[tuple[Run, str]]:
 
 def ratios_of(run: Run, path: SignalPath, repo: str) -> Iterator[Ratio]:
     """Ratios of one log."""
-    value = path.logged.value
-    for rows in FIRST_ROWS:
-        spanned = float(np.ptp(value[:rows]))
-        if spanned > 0.0:
-            yield Ratio(repo, rows, float(np.log(path.noise / spanned)))
+    for every in EVERY:
+        value = path.logged.value[::every]
+        step = path.logged.step[::every]
+        for rows in FIRST_ROWS:
+            spanned = float(np.ptp(value[:rows]))
+            if spanned > 0.0 and len(value) >= rows:
+                gap = float(step[rows - 1] - step[0]) / (rows - 1)
+                yield Ratio(repo, rows, every, gap, float(np.log(path.noise / spanned)))
     deviation = run.values("reward_std")
     deviation = deviation[np.isfinite(deviation) & (deviation > 0.0)]
     spread = float(np.sqrt(np.mean(deviation**2))) if len(deviation) else 0.0
     if spread > LEAST_SPREAD * path.span:
-        yield Ratio(repo, "spread", float(np.log(path.noise / spread)))
+        yield Ratio(repo, 0, 1, 0.0, float(np.log(path.noise / spread)))
 
 
 def over_repositories(ratios: list[Ratio]) -> dict[str, float]:
@@ -80,8 +89,8 @@ def over_repositories(ratios: list[Ratio]) -> dict[str, float]:
 
 
 def measured(folders: list[Path]) -> dict[str, Any]:
-    """All ratios over repositories, and the line through those of the first rows."""
-    found: dict[str | int, list[Ratio]] = defaultdict(list)
+    """All ratios over repositories, and the plane through those of the first rows."""
+    found: list[Ratio] = []
     for folder in folders:
         for run, repo in logs_of(folder):
             paths = RunPaths.of(run)
@@ -90,11 +99,21 @@ def measured(folders: list[Path]) -> dict[str, Any]:
             path = paths.reward
             if path.logged.rows < LEAST or path.logged.constant:
                 continue
-            for ratio in ratios_of(run, path, repo):
-                found[ratio.name].append(ratio)
-    table = {str(name): over_repositories(ratios) for name, ratios in found.items()}
-    by_rows, first = np.polyfit(np.log(FIRST_ROWS), [table[str(n)]["mean"] for n in FIRST_ROWS], 1)
-    return {"table": table, "first": float(first), "by_rows": float(-by_rows)}
+            found.extend(ratios_of(run, path, repo))
+    ranges = [ratio for ratio in found if ratio.rows]
+    table = {str(n): over_repositories([r for r in ranges if r.rows == n and r.every == 1]) for n in FIRST_ROWS}
+    table["spread"] = over_repositories([ratio for ratio in found if not ratio.rows])
+    return {"table": table} | plane(ranges)
+
+
+def plane(ratios: list[Ratio]) -> dict[str, float]:
+    """Least squares of the ratio on the logarithms of rows and gap, each repository with the same weight."""
+    count = Counter(ratio.repo for ratio in ratios)
+    root = np.sqrt([1.0 / count[ratio.repo] for ratio in ratios])
+    columns = np.array([[1.0, -np.log(ratio.rows), -np.log(max(ratio.gap, 1.0))] for ratio in ratios])
+    value = np.array([ratio.value for ratio in ratios])
+    first, by_rows, by_gap = np.linalg.lstsq(columns * root[:, None], value * root, rcond=None)[0]
+    return {"first": float(first), "by_rows": float(by_rows), "by_gap": float(by_gap)}
 
 
 def main() -> None:
@@ -107,7 +126,10 @@ def main() -> None:
     print(f"{'over':>8s} {'mean log':>8s} {'sd':>5s} repositories")
     for name, row in result["table"].items():
         print(f"{name:>8s} {row['mean']:8.2f} {row['sd']:5.2f} {row['repositories']:12d}")
-    print(f"over the range of the first n rows: {result['first']:.2f} - {result['by_rows']:.2f} log n")
+    numbers = (result["first"], result["by_rows"], result["by_gap"])
+    print(
+        "over the range of the first n rows with g steps between: {:.2f} - {:.2f} log n - {:.2f} log g".format(*numbers)
+    )
     if options.keep:
         keep("few_rows", result)
 

@@ -100,6 +100,9 @@ def test_few_rows_of_noise_alone_are_rarely_lost_and_five_that_collapse_are():
     for n in (3, 4, 5, 8):
         alarms = [fit_path(steps(n), rng.standard_normal(n)).lost()[:, -1].mean() > 0.5 for _ in range(100)]
         assert sum(alarms) <= 4, n
+    # Rows with many steps between them span more of the range that there is: five that rise all the way are rising.
+    rises = fit_path(np.array([10.0, 100.0, 200.0, 300.0, 500.0]), np.array([1.08, 1.18, 1.52, 1.76, 1.78]))
+    assert (rises.change() > 0.0).mean() > 0.8
     collapsed = fit_path(steps(6), np.array([0.71, 0.74, 0.72, -0.6, -0.61, -0.6]))
     assert collapsed.lost()[:, -1].mean() > 0.7
 
