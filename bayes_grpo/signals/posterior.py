@@ -38,7 +38,8 @@ _LEAST_NOISE = 1e-3
 class OwnRange(NamedTuple):
     """Logarithm of a row's standard deviation over the range of the first rows.
 
-    Its mean is first − by_rows log n − by_gap log g, of n rows with g steps between them; by `benchmarks/calibration/few_rows.py`.
+    Its mean is first − by_rows log n − by_gap log g, of n rows with g steps between them, by
+    `benchmarks/calibration/few_rows.py`.
     """
 
     first: float
