@@ -163,7 +163,11 @@ def test_a_fit_says_what_the_scores_said(found, synthetic_run):
     assert fit_.convergence.passed
     scores: Any = az.loo(fit_.to_datatree(), pointwise=True)
     assert found.line("exponential").elpd == pytest.approx(float(scores.elpd), abs=0.3)
-    np.testing.assert_allclose(found.loo["exponential"].pointwise, scores.elpd_i, atol=0.1)
+    # The weights of the first row alone, which says where the curve begins, have a heavy tail.
+    heavy = np.asarray(scores.pareto_k) > 0.4
+    assert heavy.sum() <= 1
+    error = np.abs(found.loo["exponential"].pointwise - np.asarray(scores.elpd_i))
+    assert np.all(error < np.where(heavy, 0.3, 0.1))
     curve = fit_.data["posterior_mean"].dataset["curve"].to_numpy()
     np.testing.assert_allclose(ours.curve_mean, curve, atol=0.2 * np.ptp(curve))
     again = [
