@@ -70,7 +70,7 @@ def _plan_more_steps(a: Action) -> str:
 
 def _stop(a: Action) -> str:
     if a.reason == "costs":
-        return f"stop: no later step is expected to pay; {percent(a.numbers['pays'])} chance that going on pays"
+        return f"stop: going on is not expected to pay ({percent(a.numbers['pays'])} chance)"
     return "stop here if this reward level is enough"
 
 

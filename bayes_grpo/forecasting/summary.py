@@ -308,8 +308,8 @@ def _outlook(f: Forecast, change: np.ndarray, threshold: float) -> RewardOutlook
         return RewardOutlook(way, f"{what} is expected to {verb} {until}")
     if p_way >= max(0.5, LIKELIER * min(p_up, p_down)):
         return RewardOutlook(way, f"{what} is likely to {verb} {until}", p_way)
-    ways = f"rises ({percent(p_up)}), falls ({percent(p_down)}) or stays within {threshold:.2g} ({percent(p_still)})"
-    return RewardOutlook("unclear", f"it is unclear whether {what} {ways} {until}")
+    ways = f"rise ({percent(p_up)}), fall ({percent(p_down)}) or stay within {threshold:.2g} ({percent(p_still)})"
+    return RewardOutlook("unclear", f"{what} may {ways} {until}")
 
 
 def _sentence(s: ForecastSummary) -> str:

@@ -75,7 +75,7 @@ def test_the_forecast_and_the_costs_say_whether_to_go_on():
     assert advised(FINE, ahead(0.1)).action.kind == "no_further_gain"
     assert advised(REST, ahead(0.9)).status == "fine"
     assert advised(REST, ahead(0.5)) is REST
-    assert advised(FINE, ahead(0.9), decided(1.0)).action.sentence.startswith("stop: no later step is expected to pay")
+    assert advised(FINE, ahead(0.9), decided(1.0)).action.sentence.startswith("stop: going on is not expected to pay")
     onward = advised(REST, ahead(0.9), decided(1e-6))
     assert (onward.status, onward.action.sentence.startswith("go on to step ")) == ("fine", True)
     watched = replace(FINE, status="watch", action=Action(kind="change_setting", setting="max_completion_length"))
