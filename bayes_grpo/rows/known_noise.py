@@ -54,13 +54,11 @@ BY_GROUPS = NoiseEvidence("mean and groups", 0.18, float("nan"))
 BY_LEVEL = NoiseEvidence("mean and batch size", 0.38, 0.32)
 BY_SPREAD = NoiseEvidence("spread and batch size", 0.57, 0.55)
 
-ROW_OVER_SPREAD = 0.23
+ROW_OVER_SPREAD = 0.22
 """Typical standard deviation of a row over the spread of single rewards that trainers log.
 
-Over 15 repositories, as the next number: by `benchmarks/calibration/few_rows.py`.
+Over 15 repositories, by `benchmarks/calibration/few_rows.py`.
 """
-ROW_SPREAD = 0.74
-"""Standard deviation of the logarithm of this ratio."""
 
 
 def row_noise(run: Run, kept: np.ndarray) -> tuple[np.ndarray | None, NoiseLevel | None]:
@@ -107,12 +105,12 @@ def expected_noise(run: Run) -> ExpectedNoise | None:
             return _of_batch(BY_SPREAD, float(np.mean(deviation**2)), group, completions)
     if not len(deviation):
         return None
-    return ExpectedNoise(ROW_OVER_SPREAD * float(np.sqrt(np.mean(deviation**2))), ROW_SPREAD, at_least=True)
+    return ExpectedNoise(ROW_OVER_SPREAD * float(np.sqrt(np.mean(deviation**2))), at_least=True)
 
 
 def _of_batch(evidence: NoiseEvidence, variance: float, group: float, completions: float) -> ExpectedNoise:
     design = 1.0 + (group - 1.0) * evidence.correlation
-    return ExpectedNoise(float(np.sqrt(variance * design / max(completions, 1.0))), evidence.spread, at_least=False)
+    return ExpectedNoise(float(np.sqrt(variance * design / max(completions, 1.0))), at_least=False)
 
 
 def _level(

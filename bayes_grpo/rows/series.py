@@ -71,12 +71,10 @@ class ExpectedNoise(NamedTuple):
 
     Attributes:
         sd: The standard deviation, in the unit of the reward.
-        spread: Standard deviation of the logarithm of true over expected one, e-folds.
         at_least: Whether rows may well be noisier, as where only the spread within groups is known.
     """
 
     sd: float
-    spread: float
     at_least: bool
 
 

@@ -100,11 +100,10 @@ class PathPrior(NamedTuple):
             unit: Standard deviation, in that unit, of what has one of 1 on the scale of the fit.
         """
         log_noise = float(np.log(max(expected.sd / unit, _LEAST_NOISE)))
-        if not expected.at_least:
-            return self._replace(log_noise=log_noise, log_noise_sd=expected.spread)
-        if log_noise <= self.log_noise:
-            return self
-        return self._replace(log_noise=log_noise, log_noise_sd=expected.spread)
+        if expected.at_least:
+            log_noise = max(log_noise, self.log_noise)
+        # As unsure as ever: a long log that scatters otherwise than its batch says shows it.
+        return self._replace(log_noise=log_noise)
 
 
 class PathDraws(NamedTuple):

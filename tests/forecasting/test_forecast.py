@@ -85,7 +85,7 @@ def test_a_reward_that_may_rise_fall_or_stay_has_a_probability_for_each():
     unclear = replace(found, latent_now=np.full(200, 0.5), latent=ends, trend=ends)
     words = summarize_forecast(unclear, threshold=0.2).outlook
     assert words.direction == "unclear"
-    assert "rises (25%), falls (25%) or stays within 0.2 (50%)" in words.words
+    assert "may rise (25%), fall (25%) or stay within 0.2 (50%)" in words.words
 
 
 def test_a_regime_that_is_left_out_is_on_the_first_screen():
