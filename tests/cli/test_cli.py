@@ -357,15 +357,6 @@ def test_inspect_shows_rows_settings_and_origins(log: Path, tmp_path: Path):
     assert names_in(tmp_path) == ["log.png"]
 
 
-def test_inspect_json_is_strict_and_complete(log: Path):
-    result = strict_json(call("inspect", log, "--json").out)
-    assert result["rows"] == 40
-    assert result["format"] == "trl_trainer_state"
-    assert len(result["log_hash"]) == 64
-    assert result["settings"]["momentum"]["provenance"] == "assumed"
-    assert result["reward"]["finite"] == 40
-
-
 # ---- hostile text
 
 HOSTILE = "[red]x[bold] $\\frac{$ <script>alert(1)<script> {0} %s"  # a file name: no slash

@@ -52,12 +52,6 @@ def test_keys_without_a_sample_of_their_own(write, keys, reward):
     assert_read(read_log(write("log.jsonl", rows)), step=STEPS, reward=[0.5] * 5, keys={"reward": reward})
 
 
-def test_openrlhf_evaluations_have_their_own_step_key(write):
-    rows = [{"train/global_step": s, "train/reward": 0.1, "train/actor_lr": 1e-6} for s in STEPS]
-    rows.append({"eval/global_step": 3, "eval/eval_math_pass1": 0.4})
-    assert_read(read_log(write("log.jsonl", rows)), evals={3: 0.4})
-
-
 def test_lines_that_are_cut_broken_or_two(write):
     text = "".join(json.dumps(row) + "\n" for row in rows_of())
     run = read_log(write("log.jsonl", text + '{"step": 6, "rew'))

@@ -146,13 +146,6 @@ def test_wandb_chart_of_several_runs_and_table_of_runs(write):
         read_log(write("runs.csv", "Name,State,Notes,User,Tags,Created,Runtime,train/reward\nx,finished,,u,,d,1,0.5\n"))
 
 
-def test_importing_the_package_is_light():
-    heavy = ("jax", "pandas", "pyarrow", "matplotlib")
-    code = f"import sys, bayes_grpo.logs; print([m for m in {heavy} if m in sys.modules])"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert out.stdout.strip() == "[]"
-
-
 def test_parquet(tmp_path):
     frame = pd.DataFrame({
         "step": [1, 2, 3],
