@@ -119,16 +119,6 @@ def test_keys_of_newer_trainers_are_known(write):
     assert_read(read_log(write("log.jsonl", rows)), signals={"frac_reward_zero_std": 0.25})
 
 
-@pytest.mark.parametrize("in_turns", [True, False])
-def test_what_two_processes_print_counts_once(write, in_turns):
-    in_blocks = [*LINES[:12], *LINES[:12], *LINES[12:], *LINES[12:]]
-    run = read_log(write("run.log", pasted([x for row in LINES for x in (row, row)] if in_turns else in_blocks)))
-    assert_read(run, "every dictionary is printed 2 times, as by 2 processes", reward=REWARD, trainings=())
-    text = [*LINES, *LINES[:3], *LINES[:3]]  # some happen to be equal
-    run = read_log(write("run.log", pasted(row | {"step": i} for i, row in enumerate(text))))
-    assert len(run.reward) == len(text)
-
-
 def test_a_panel_of_prompts_between_rows_costs_no_row(write):
     """TRL prints prompts and completions in a panel; braces and dictionaries in it are no rows of metrics."""
     made = rows(12)

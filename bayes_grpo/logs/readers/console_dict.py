@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from sys import intern
@@ -61,7 +60,6 @@ _MAX_DEPTH = 8
 _MAX_COUNT = 64
 _MAX_BARS = 32
 """Bars that are kept in mind: loading a model and its data shows a few before the training's."""
-_LEAST_COPIED, _MOSTLY = 3, 0.9
 _NO_BARS: Mapping[int, int] = MappingProxyType({})
 
 
@@ -93,9 +91,8 @@ def _read_console_dict(source: Source, wanted: str | None) -> Parsed:
     *found, end = _dicts(source.text)
     if not found:
         raise nothing_found("dicts of metrics in the text", source)
-    found, copies = _without_copies(found)
     rows = _counted_outcomes(_at_rollouts([f.row for f in found]))
-    notes = ("console text is rounded; trainer_state.json, where it exists, is exact", *too_long(source.text), *copies)
+    notes = ("console text is rounded; trainer_state.json, where it exists, is exact", *too_long(source.text))
     spaces = [{key.partition("/")[0] for key in row} for row in rows]
     if len(rows) > 1 and all(map(_is_train, rows)) and len(set().union(*spaces)) == sum(map(len, spaces)):
         return parsed_rows([dict(pair for row in rows for pair in row.items())], notes=notes)  # parts of one row
@@ -139,19 +136,6 @@ def _counted_outcomes(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         mean = sum(float(key[1]) * n for key, n in counts if key) / max(total, 1)
         rows[i] = {"reward" if total == batch else "eval_reward": mean, "completions": total}
     return rows
-
-
-def _without_copies(found: list[_Found]) -> tuple[list[_Found], tuple[str, ...]]:
-    """Rows without those that other processes print too, and a note; all of them where rows are not all copied."""
-    texts = [hash(repr(f.row)) for f in found]
-    counts = Counter(texts)
-    each, rows = Counter(counts.values()).most_common(1)[0]
-    if each < 2 or rows < _LEAST_COPIED or rows < _MOSTLY * len(counts):
-        return found, ()
-    first: dict[int, _Found] = {}
-    for text, one in zip(texts, found, strict=True):
-        first.setdefault(text, one)
-    return list(first.values()), (f"every dictionary is printed {each} times, as by {each} processes; one is kept",)
 
 
 def _on_bars(parts: list[list[_Found]], end: _Found) -> tuple[list[dict[str, Any]], float | None, tuple[str, ...]]:
