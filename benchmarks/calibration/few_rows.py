@@ -80,12 +80,18 @@ def ratios_of(run: Run, path: SignalPath, repo: str) -> Iterator[Ratio]:
 
 
 def over_repositories(ratios: list[Ratio]) -> dict[str, float]:
-    """Mean and standard deviation over repositories of the mean of each, and their number."""
+    """Mean and standard deviation over repositories of the mean of each, their number, and the mean as a ratio."""
     by_repo = defaultdict(list)
     for ratio in ratios:
         by_repo[ratio.repo].append(ratio.value)
     means = [float(np.mean(values)) for values in by_repo.values()]
-    return {"mean": float(np.mean(means)), "sd": float(np.std(means, ddof=1)), "repositories": len(means)}
+    mean = float(np.mean(means))
+    return {
+        "mean": mean,
+        "ratio": float(np.exp(mean)),
+        "sd": float(np.std(means, ddof=1)),
+        "repositories": len(means),
+    }
 
 
 def measured(folders: list[Path]) -> dict[str, Any]:
