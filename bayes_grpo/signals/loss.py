@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayes_grpo.logs.run import Run
+from bayes_grpo.rows.known_noise import expected_noise
 from bayes_grpo.rows.reward_range import RewardRange, both_ends
 from bayes_grpo.rows.series import stretches
 from bayes_grpo.signals.logged import Logged
@@ -82,7 +83,8 @@ def reward_path(run: Run, signal: str) -> SignalPath | None:
     if not logged.rows:
         return None
     ends = both_ends(logged.value, dict(run.settings.items()))
-    return fit_reward(logged, ends, evaluation=not train)
+    noise = expected_noise(run) if train else None
+    return fit_reward(logged, ends, evaluation=not train, noise=noise)
 
 
 def rows_collapsed(value: np.ndarray) -> bool:

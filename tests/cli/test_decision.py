@@ -61,5 +61,5 @@ def test_costs_say_what_to_do_where_the_diagnosis_has_something_else_to_look_at(
         300,
     )
     by_cost = call(*words, "--cost-per-step", 1, "--value-per-reward", 1).out
-    assert "Do now: stop: no later step is expected to pay" in " ".join(by_cost.split())
+    assert "Do now: stop: going on is not expected to pay" in " ".join(by_cost.split())
     assert "Do now: stop" not in call(*words).out
