@@ -109,8 +109,13 @@ def expected_noise(run: Run) -> ExpectedNoise | None:
 
 
 def _of_batch(evidence: NoiseEvidence, variance: float, group: float, completions: float) -> ExpectedNoise:
-    design = 1.0 + (group - 1.0) * evidence.correlation
+    design = _design(group, evidence.correlation)
     return ExpectedNoise(float(np.sqrt(variance * design / max(completions, 1.0))), at_least=False)
+
+
+def _design(group: float, correlation: float) -> float:
+    """Variance of a row over that of as many independent completions."""
+    return 1.0 + (group - 1.0) * correlation
 
 
 def _level(
@@ -126,7 +131,7 @@ def _level(
     evidence = BY_SPREAD
     if success is not None:
         evidence = BY_LEVEL if rho is None else BY_GROUPS
-    design = 1.0 + (group - 1.0) * (evidence.correlation if rho is None else rho)
+    design = _design(group, evidence.correlation if rho is None else rho)
     sd = float(np.sqrt(typical * design / (group * groups)))
     seen, error = scatter(y, variance)
     return NoiseLevel(sd, evidence.spread, evidence.name, design, float(np.log(seen / sd)), error)

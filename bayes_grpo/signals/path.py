@@ -265,7 +265,8 @@ def fit_path(
     rows = np.arcsin(np.sqrt(np.clip(mean, 0.0, 1.0))) if unit == "share" else mean
     scale = span if unit == "range" else 1.0
     if noise is not None:
-        prior = prior.with_noise(noise, _unit_noise(raw) if unit == "share" else scale)
+        near = np.clip(raw, _NEAREST_SHARE, 1.0 - _NEAREST_SHARE)
+        prior = prior.with_noise(noise, _unit_noise(near) if unit == "share" else scale)
     time = np.cumsum(blocks.size) - blocks.size[0]
     found = path_draws(time, rows / scale, size, prior, seed, draws)
     path = found.path * scale
@@ -304,8 +305,7 @@ def _prior_of(unit: Unit, logged: Logged, *, bounded: bool) -> PathPrior:
 
 def _unit_noise(share: np.ndarray) -> float:
     """Standard deviation of shares whose arcsin √y has one of 1."""
-    near = np.clip(share, _NEAREST_SHARE, 1.0 - _NEAREST_SHARE)
-    return 2.0 * float(np.sqrt(np.mean(near * (1.0 - near))))
+    return 2.0 * float(np.sqrt(np.mean(share * (1.0 - share))))
 
 
 def _span(values: np.ndarray, unit: Unit, low: float, high: float) -> float:
