@@ -12,7 +12,6 @@ from bayes_grpo.common.results import About, Result, frame_of
 
 if TYPE_CHECKING:
     import pandas as pd
-    from xarray import DataTree
 
     from bayes_grpo.comparison.scores import LeaveOneOut
     from bayes_grpo.fitting.draws import SmoothedDraws
@@ -152,22 +151,6 @@ class Comparison(Result):
     def to_frame(self) -> pd.DataFrame:
         """The table, one row a regime: the fields of `ComparisonLine`."""
         return frame_of(self.table, "regime")
-
-    def to_datatree(self) -> DataTree:
-        """The scores by regime and row, and the draws of every regime's curve.
-
-        Returns:
-            `constant_data` holds ``elpd_loo`` by regime and row; a group named after each regime holds its `posterior`:
-            ``curve`` and ``latent`` by chain, draw and row.
-        """
-        import xarray as xr
-
-        scores = {"elpd_loo": (("regime", "row"), np.stack([self.loo[x.regime].pointwise for x in self.table]))}
-        groups = {"constant_data": xr.Dataset(scores, {"regime": [x.regime for x in self.table]})}
-        for name, found in self.posteriors.items():
-            curves = {x: (("chain", "draw", "row"), getattr(found, x)) for x in ("curve", "latent")}
-            groups[f"{name}/posterior"] = xr.Dataset(curves)
-        return xr.DataTree.from_dict(groups)
 
 
 def verdict_of(lines: tuple[ComparisonLine, ...], what: str) -> ComparisonVerdict:

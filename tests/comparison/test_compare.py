@@ -32,14 +32,6 @@ def found(synthetic_run):
         return compare(synthetic_run, ["exponential", "flat"], seed=1)
 
 
-def test_its_tree_has_scores_by_row_and_the_draws_of_every_curve(found):
-    tree = found.to_datatree()
-    scores = tree["constant_data"]["elpd_loo"]
-    np.testing.assert_allclose(scores.sum("row"), [found.loo[x.regime].data.elpd for x in found.table])
-    assert tree["flat/posterior"]["curve"].dims == ("chain", "draw", "row")
-    assert len(az.summary(tree["exponential"], var_names=["latent"])) == scores.sizes["row"]
-
-
 def test_a_curve_with_a_clear_rise_speaks_against_the_constant(found):
     assert found.best == "exponential"
     flat = found.line("flat")
