@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 import bayes_grpo as bg
 from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import THERE_OR_IN, OutputWithPlot, Reading, RewardPart, Seed, Signal, progress_bar
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from bayes_grpo.families.compare_runs import Compared
 
 
 def _recipe(name: str) -> Any:
@@ -72,6 +67,8 @@ def compare_runs(
     if by_prompt:
         _by_prompt((first, second, also or []), step, output, other=output.plot is not None or part is not None)
         return
+    from bayes_grpo.views.plots.runs import plot_compare_runs
+
     with progress_bar() as progress:
         found = bg.compare_runs(
             first,
@@ -83,14 +80,8 @@ def compare_runs(
             seed=seed,
             progress=progress,
         )
-        output.save(lambda: _picture(found))
+        output.save(lambda: plot_compare_runs(found))
     output.show(found)
-
-
-def _picture(found: Compared) -> Figure:
-    from bayes_grpo.views.plots.runs import plot_compare_runs
-
-    return plot_compare_runs(found)
 
 
 def _by_prompt(

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 import bayes_grpo as bg
 from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import OutputWithPlot, Seed, named_values, progress_bar
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from bayes_grpo.rollouts.summary import RolloutSummary
 
 
 @command(
@@ -54,6 +49,7 @@ def rollouts(
     columns = dict(named_values("--column", column, "NAME=COLUMN"))
     from bayes_grpo.passing.passing import passing
     from bayes_grpo.rollouts.summary import describe_rollouts
+    from bayes_grpo.views.plots.rollouts import plot_rollouts
 
     run = None if log is None else bg.read_log(log)
     then: dict[str, Any] = {}
@@ -71,14 +67,8 @@ def rollouts(
         if pass_at_k:
             progress("sampling pass@k")
             then["pass_at_k"] = passing(found, right=right, seed=seed)
-        output.save(lambda: _picture(summary))
+        output.save(lambda: plot_rollouts(summary))
     output.show(summary, then=then)
-
-
-def _picture(summary: RolloutSummary) -> Figure:
-    from bayes_grpo.views.plots.rollouts import plot_rollouts
-
-    return plot_rollouts(summary)
 
 
 def _number(name: str, value: str) -> float:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import bayes_grpo as bg
 from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
@@ -19,11 +17,6 @@ from bayes_grpo.cli.options import (
     progress_bar,
 )
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from bayes_grpo.families.result import Sweep
-
 
 @command("sweep runs/*.jsonl --vary learning_rate,group_size")
 def sweep(
@@ -37,6 +30,8 @@ def sweep(
     reading: Reading,
 ) -> None:
     """Effects of settings, from runs that differ in them: exponents with intervals."""
+    from bayes_grpo.views.plots.runs import plot_sweep
+
     with progress_bar() as progress:
         found = bg.sweep(
             logs,
@@ -47,12 +42,6 @@ def sweep(
             seed=seed,
             progress=progress,
         )
-        output.save(lambda: _picture(found))
+        output.save(lambda: plot_sweep(found))
     output.show(found)
     end_unless_converged(found.converged)
-
-
-def _picture(found: Sweep) -> Figure:
-    from bayes_grpo.views.plots.runs import plot_sweep
-
-    return plot_sweep(found)

@@ -110,17 +110,19 @@ def compared_document(c: Compared) -> Document:
     total = _answers("A against B", c.answers)
     parts = _answers("A against B by parts", c.parts)
     by_parts = c.not_comparable and c.parts
+    runs = tuple(map(_run_line, c.runs))
+    few = len(runs) <= _NAMED_RUNS
     return Document(
         title="A against B",
         about=f"A: {a} run{'s' * (a > 1)}, B: {b} run{'s' * (b > 1)}, signal {c.signal}",
         answer=answer,
         why=others + why,
         tone="doubt" if c.not_comparable or c.answers[0].verdict == "cannot tell" else "good",
-        points=tuple(_run_line(run) for run in c.runs) if len(c.runs) <= _NAMED_RUNS else (),
+        points=runs if few else (),
         table=parts if by_parts else total,
         plot=Drawing(partial(plot_compare_runs, c), f"Curves of both recipes. {answer}", ratio=0.5),
         sections=(
-            section("Runs", tables=(_compared(c.runs),)),
+            section("Runs", *(() if few else (f"{x.label}: {x.sentence}" for x in runs))),
             section("Totals", tables=(total,) if by_parts else ()),
             section("Parts", tables=(parts,) if c.parts and not by_parts else ()),
             section("Spread", f"Standard deviation between seeds: {ranged(c.answers[0].spread)}, {c.spread_from}."),
@@ -132,32 +134,15 @@ def compared_document(c: Compared) -> Document:
 
 
 _NAMED_RUNS = 6
-"""Runs up to which each has its line on the first screen; the table of all is a section."""
+"""Runs up to which each has its line on the first screen; those of more are a section."""
 
 
 def _run_line(run: ComparedRun) -> Point:
-    """A run in one line: its levels, then its status and why."""
+    """A run in one line: its rows and levels, then its status and why."""
     x = run.levels
+    rows = f"{run.rows} rows to step {run.last_step:g}"
     levels = f"{x.first:.3g} at first, {x.last:.3g} at last, {x.best:.3g} at best (step {x.best_step:g})"
-    return Point(f"{run.recipe}, {run.name}", f"{levels}. {run.status.named}: {run.status.headline}")
-
-
-def _compared(runs: tuple[ComparedRun, ...]) -> Tabular:
-    """Every run with its first, last and best reward, its status and the reason."""
-    rows = (
-        (
-            run.recipe,
-            words(run.name, limit=36),
-            run.rows,
-            run.last_step,
-            *(number(f"{value:.3g}") for value in run.levels[:3]),
-            run.levels.best_step,
-            words(f"{run.status.named}: {run.status.headline}", mark=run.status.alarming, limit=300),
-        )
-        for run in runs
-    )
-    heads = ("recipe", "run", "rows", "last step", "first", "last", "best", "at step", "status")
-    return table("Runs", heads, rows, "First, last and best: levels of the reward without the noise of its rows.")
+    return Point(f"{run.recipe}, {run.name}", f"{rows}, {levels}. {run.status.named}: {run.status.headline}")
 
 
 def _answers(title: str, answers: tuple[RecipeAnswer, ...]) -> Tabular:

@@ -124,15 +124,16 @@ def test_every_run_has_its_levels_and_the_reason_of_its_status(tmp_path):
     document = view(found)
     assert [point.label for point in document.points] == ["A, rising", "B, lost"]
     assert collapsed.status.headline in document.points[1].sentence
-    listed = next(s for s in document.sections if s.title == "Runs").tables[0]
-    assert [row[1].text for row in listed.rows] == ["rising", "lost"]
-    assert collapsed.status.headline in listed.rows[1][-1].text
-    assert listed.rows[1][-1].mark
-    figure = plot_compare_runs(found)
-    cells = [cell.get_text().get_text() for cell in figure.axes[1].tables[0].get_celld().values()]
-    assert {"rising", "lost", "failed"} <= set(cells)
+    (axes,) = plot_compare_runs(found).axes
+    one, other = axes.get_legend_handles_labels()[1]
+    assert one.startswith(f"A, rising: {healthy.levels.first:.3g} to {healthy.levels.last:.3g}, best ")
+    assert other.endswith(", failed")
     assert found.to_dict()["runs"][1]["status"]["status"] == "failed"
-    assert view(replace(found, runs=4 * found.runs)).points == ()
+    many = view(replace(found, runs=4 * found.runs))
+    assert many.points == ()
+    listed = next(s for s in many.sections if s.title == "Runs").lines
+    assert listed[1] == f"B, lost: {document.points[1].sentence}"
+    assert len(listed) == 8
 
 
 PRIOR = SeedPrior(np.log(0.2), 0.5, 1.0, {"recipes": 4, "runs": 10})

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bayes_grpo.common.intervals import LEVEL
-from bayes_grpo.common.picture import canvas, headline, one_panel
+from bayes_grpo.common.picture import headline, legend_below, one_panel
 from bayes_grpo.common.results import reward_words
 from bayes_grpo.common.text import drawable
 from bayes_grpo.logs.run import Run
@@ -54,12 +54,13 @@ def plot_sweep(family: Sweep, figure: Canvas | None = None) -> Canvas:
         axes.plot(run.step, run.curve, color=shades[value], lw=1.6, label=label)
         seen.add(value)
     axes.set_title("rows and smooth curves", fontsize=9, loc="left")
-    _finish(figure, axes, family.signal, family.sentence)
+    _finish(figure, axes, reward_words(family.signal))
+    headline(figure, family.sentence, limit=900)
     return figure
 
 
 def plot_compare_runs(compared: Compared, figure: Canvas | None = None) -> Canvas:
-    """Draws the rows and the curves of the runs of two recipes, and first, last and best level of each run below.
+    """Draws the rows and the curves of the runs of two recipes; the legend has the levels and the status of each run.
 
     Args:
         compared: The comparison.
@@ -68,29 +69,27 @@ def plot_compare_runs(compared: Compared, figure: Canvas | None = None) -> Canva
     Returns:
         The figure; a new one is not registered with pyplot.
     """
-    listed = compared.runs[:_NAMED]
-    figure, axes, below = _with_room_below(figure, len(listed))
+    figure, axes = one_panel(figure, (9.2, 5.2))
     tail = (1.0 - LEVEL) / 2.0
-    for side, reading in ((side, x) for side, readings in compared.readings.items() for x in readings):
-        color = _SIDES[side]
+    readings = [x for of_recipe in compared.readings.values() for x in of_recipe]
+    for i, (run, reading) in enumerate(zip(compared.runs, readings, strict=True)):
+        color = _SIDES[run.recipe]
         step = reading.table.step
         low, middle, high = np.quantile(reading.latent, [tail, 0.5, 1.0 - tail], axis=0)
+        label = f"{run.recipe}, {_with_levels(run.name, run.levels)}, {run.status.status}" if i < _NAMED else None
         axes.plot(step, reading.table.y, ".", ms=1.8, color=color, alpha=0.35)
         axes.fill_between(step, low, high, color=color, alpha=0.13, lw=0)
-        axes.plot(step, middle, color=color, lw=1.6, label=side if reading is compared.readings[side][0] else None)
-    axes.set_title(f"rows and underlying rewards ({LEVEL:.0%} bands)", fontsize=9, loc="left")
-    axes.spines[["top", "right"]].set_visible(False)
-    _finish(figure, axes, compared.signal, compared.sentence)
-    heads = ("run", "recipe", "first", "last", "best", "at step", "status")
-    lines = [(drawable(run.name, 40), run.recipe, *_levels_text(run.levels), run.status.status) for run in listed]
-    _draw_table(below, heads, lines, [_SIDES[run.recipe] for run in listed])
+        axes.plot(step, middle, color=color, lw=1.6, label=label)
+    axes.set_title(f"rows and underlying rewards ({LEVEL:.0%} bands), A blue and B orange", fontsize=9, loc="left")
+    _finish(figure, axes, reward_words(compared.signal))
+    headline(figure, compared.sentence, limit=900)
     return figure
 
 
 def plot_runs(runs: Sequence[Run], figure: Canvas | None = None) -> Canvas:
     """Draws the smoothed rewards of several runs in one figure: train reward solid, evaluation reward dashed.
 
-    Below the curves stand first, last and best level of each of them, for up to 12 runs.
+    The legend has first, last and best level of each reward, for up to 12 runs.
 
     Args:
         runs: The runs; those without two rewards are left out.
@@ -106,96 +105,35 @@ def plot_runs(runs: Sequence[Run], figure: Canvas | None = None) -> Canvas:
     shades = (
         mpl.colormaps["tab10"](range(_DISTINCT)) if few else mpl.colormaps["viridis"](np.linspace(0, 0.8, len(drawn)))
     )
-    by_run = [_curves(run, paths, shade) for (run, paths), shade in zip(drawn, shades, strict=False)]
-    lines = [curve for curves in by_run[:_NAMED] for curve in curves]
-    figure, axes, below = _with_room_below(figure, len(lines))
-    for curve in (curve for curves in by_run for curve in curves):
-        path, color = curve.path, curve.color
-        if curve.train:
-            axes.plot(path.logged.step, path.logged.value, ".", ms=1.5, color=color, alpha=0.25)
-        axes.plot(path.step, np.median(path.draws, axis=0), "-" if curve.train else "--", color=color, lw=1.6)
-    axes.spines[["top", "right"]].set_visible(False)
+    figure, axes = one_panel(figure, (9.2, 5.2))
+    for i, ((run, paths), shade) in enumerate(zip(drawn, shades, strict=False)):
+        for kind, path in _rewards_of(paths).items():
+            train = kind == "train"
+            if train:
+                axes.plot(path.logged.step, path.logged.value, ".", ms=1.5, color=shade, alpha=0.25)
+            label = _with_levels(f"{run.name}, {kind}", path.shown_levels) if i < _NAMED else None
+            curve = np.median(path.draws, axis=0)
+            axes.plot(path.step, curve, "-" if train else "--", color=shade, lw=1.6, label=label)
     axes.set_title("smoothed rewards: train solid, evaluation dashed", fontsize=9, loc="left")
-    axes.set_xlabel("optimizer step", fontsize=9)
-    axes.set_ylabel("reward", fontsize=9)
-    axes.tick_params(labelsize=8)
-    if lines:
-        heads = ("run", "reward", "first", "last", "best", "at step")
-        _draw_table(below, heads, [curve.cells for curve in lines], [curve.color for curve in lines])
+    _finish(figure, axes, "reward")
     return figure
 
 
-def _with_room_below(figure: Canvas | None, lines: int) -> tuple[Canvas, Axes, Axes]:
-    """A figure, the axes of its curves, and those below them for a table of so many lines."""
-    room = 0.24 * (lines + 1)
-    figure = canvas(figure, (9.2, 4.4 + room))
-    axes, below = figure.subplots(2, 1, gridspec_kw={"height_ratios": [4.0, room]})
-    below.set_axis_off()
-    return figure, axes, below
+def _with_levels(name: str, levels: RewardLevels) -> str:
+    """The name of a reward with its first, last and best level, for a legend."""
+    best = f"best {levels.best:.3g} at step {levels.best_step:g}"
+    return drawable(f"{drawable(name, 40)}: {levels.first:.3g} to {levels.last:.3g}, {best}", 120)
 
 
-def _levels_text(levels: RewardLevels) -> list[str]:
-    """First, last and best level of a reward, and the step of the best."""
-    return [*(f"{value:.3g}" for value in levels[:3]), f"{levels.best_step:g}"]
+def _rewards_of(paths: RunPaths) -> dict[str, SignalPath]:
+    """Kind of a reward, "train", "evaluation" or "gold" → its path."""
+    found = {"evaluation" if paths.uses_eval else "train": paths.reward}
+    return found if paths.held_out is None else found | {paths.held_out_name: paths.held_out}
 
 
-class _Curve(NamedTuple):
-    """A smoothed reward of a run.
-
-    Attributes:
-        name: The run.
-        kind: "train", "evaluation" or "gold".
-        path: Its path.
-        color: Color of the run.
-    """
-
-    name: str
-    kind: str
-    path: SignalPath
-    color: Any
-
-    @property
-    def train(self) -> bool:
-        """Whether it is a train reward."""
-        return self.kind == "train"
-
-    @property
-    def cells(self) -> list[str]:
-        """Run, kind, first, last and best level, and the step of the best."""
-        return [drawable(self.name, 40), self.kind, *_levels_text(self.path.shown_levels)]
-
-
-def _curves(run: Run, paths: RunPaths, color: Any) -> list[_Curve]:
-    found = [_Curve(run.name, "evaluation" if paths.uses_eval else "train", paths.reward, color)]
-    if paths.held_out is not None:
-        found.append(_Curve(run.name, paths.held_out_name, paths.held_out, color))
-    return found
-
-
-def _draw_table(axes: Axes, heads: Sequence[str], lines: Sequence[Sequence[str]], colors: Sequence[Any]) -> None:
-    """A line a run, its name in its color."""
-    from matplotlib.transforms import Bbox
-
-    made = axes.table(
-        cellText=[list(line) for line in lines],
-        colLabels=list(heads),
-        colWidths=[0.4, *[0.6 / (len(heads) - 1)] * (len(heads) - 1)],
-        cellLoc="left",
-        bbox=Bbox.unit(),
-        edges="horizontal",
-    )
-    made.auto_set_font_size(False)
-    made.set_fontsize(8)
-    for (row, column), cell in made.get_celld().items():
-        cell.set_linewidth(0.4)
-        if row and not column:
-            cell.set_text_props(color=colors[row - 1], weight="bold")
-
-
-def _finish(figure: Canvas, axes: Axes, signal: str, sentence: str) -> None:
-    if axes.get_legend_handles_labels()[0]:
-        axes.legend(fontsize=8, frameon=False, loc="best")
+def _finish(figure: Canvas, axes: Axes, reward: str) -> None:
     axes.set_xlabel("optimizer step", fontsize=9)
-    axes.set_ylabel(reward_words(signal), fontsize=9)
+    axes.set_ylabel(reward, fontsize=9)
     axes.tick_params(labelsize=8)
-    headline(figure, sentence, limit=900)
+    if axes.get_legend_handles_labels()[0]:
+        legend_below(figure, axes)
