@@ -37,7 +37,7 @@ def fit(
         str | None,
         typer.Option(
             help="Regime to fit, a model of the reward curve: flat, exponential, oscillator (default), sigmoid or "
-            "reduction. By name too: bernoulli, logistic, or one of an installed package.",
+            "reduction. By name too: stiffness_damping, bernoulli, logistic, or one of an installed package.",
             **REGIME,
         ),
     ] = None,

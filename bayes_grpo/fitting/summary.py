@@ -10,6 +10,7 @@ import numpy as np
 
 from bayes_grpo.common.intervals import LEVEL, Interval, digits, interval, percent, span_text
 from bayes_grpo.common.results import About, Result, frame_of
+from bayes_grpo.fitting.alternative import AlternativePrior, alternative_prior
 from bayes_grpo.fitting.curve_shape import (
     KNOWN_DIRECTION,
     PROBABLE_DIRECTION,
@@ -54,6 +55,7 @@ class Summary(Result):
 
     Attributes:
         rows: The table.
+        alternative: The medians under another prior of the damping ratio; None for a regime without one.
         probabilities: By the regime's parameters: probability of overdamped, oscillatory, unstable (oscillator), and
             of growth, that the fixed point lies above the initial reward (with a trend).
         r2: Plain R² of the posterior mean of the unforced regime, against the logged rows.
@@ -80,6 +82,7 @@ class Summary(Result):
     """
 
     rows: tuple[SummaryRow, ...]
+    alternative: AlternativePrior | None
     probabilities: dict[str, float]
     r2: float
     r2_latent: float
@@ -241,6 +244,7 @@ def summarize(fit: Fit, level: float = LEVEL) -> Summary:
     attrs = fit.data.attrs
     return Summary(
         rows=rows,
+        alternative=alternative_prior(fit),
         probabilities=chances,
         r2=r_squared(y, means["curve"].to_numpy()),
         r2_latent=r_squared(y, means["latent"].to_numpy()),

@@ -10,6 +10,7 @@ from bayes_grpo.common.document import (
     Cell,
     Document,
     Drawing,
+    Section,
     Tabular,
     chance,
     number,
@@ -57,6 +58,7 @@ def fit_summary_document(s: Summary) -> Document:
         table=_main(s, len(weak)),
         sections=(
             section("All quantities", tables=(_all(s),)),
+            _other_prior(s),
             section(
                 "Fit",
                 f"R² of the mean curve {s.r2:.3f}, of the underlying reward {s.r2_latent:.3f}.",
@@ -122,6 +124,26 @@ def _mark(r: SummaryRow, weak: bool) -> str:
     if r.name in PRIOR_BOUND and r.moves_with_prior:
         return "prior-sensitive"
     return "weakly identified" if weak and r.mostly_prior else ""
+
+
+def _other_prior(s: Summary) -> Section:
+    """Medians under two priors of the damping ratio, side by side."""
+    title, a = "Another prior", s.alternative
+    if a is None:
+        return section(title)
+    name = _name(a.parameter)
+    units = {r.name: r.unit for r in s.rows}
+    effective = f"{a.effective:.0f} effective draws"
+    if not a.usable:
+        return section(title, f"Fit again with a {name} about {a.other:.2g}: reweighting leaves {effective}.")
+    rows = (
+        (words(_name(n), term=_name(n)), *(number(f"{x:.3g}") for x in a.medians[n]), units[n])
+        for n in MAIN
+        if n in a.medians
+    )
+    heads = ("median", f"{name} about {a.prior:.2g}", f"about {a.other:.2g}", "unit")
+    note = f"The priors differ by one standard deviation; the second medians by reweighting ({effective})."
+    return section(title, tables=(table(f"Medians under two priors of the {name}", heads, rows, note),))
 
 
 def _all(s: Summary) -> Tabular:

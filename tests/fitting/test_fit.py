@@ -13,6 +13,7 @@ from bayes_grpo import SamplerSettings, fit, load_fit, save_fit, summarize, view
 from bayes_grpo.common import programs
 from bayes_grpo.common.errors import ConvergenceWarning, SettingError
 from bayes_grpo.dynamics import kalman
+from bayes_grpo.fitting.alternative import alternative_prior
 from bayes_grpo.fitting.sampling import nuts
 from bayes_grpo.fitting.sampling.nuts import check_convergence
 from bayes_grpo.fitting.sampling.target import log_likelihood, prior_numbers, values_of
@@ -240,3 +241,20 @@ def test_quantities_that_move_with_the_prior_are_named_and_shown(fitted):
     shown = view(replace(summary, rows=bound_rows)).table
     assert shown is not None
     assert {row[0].text: row[-1].text for row in shown.rows}["stiffness"] == "mostly the prior"
+
+
+def test_medians_under_another_prior_are_those_of_a_fit_with_it(run, fitted):
+    found = alternative_prior(fitted)
+    assert found is not None
+    assert found.usable
+    other = {"damping_ratio": (found.other, fitted.priors["damping_ratio"].spread)}
+    again = fit(run, "oscillator", priors=other, seed=2)
+    for name in ("stiffness", "damping", "damping_ratio", "half_gain_step", "fixed_point"):
+        before, after = found.medians[name]
+        assert before == np.median(fitted.draws(name))
+        u, v = (np.log(np.abs(x)) for x in (after, np.median(again.draws(name))))
+        assert u == pytest.approx(v, abs=0.3 * np.log(np.abs(again.draws(name))).std())
+    moved = np.log(found.medians["damping"][1] / found.medians["damping"][0])
+    assert moved == pytest.approx(np.log(np.median(again.draws("damping")) / found.medians["damping"][0]), rel=0.5)
+    [section] = [x for x in view(summarize(fitted)).sections if x.title == "Another prior"]
+    assert f"{found.effective:.0f} effective draws" in section.tables[0].note

@@ -207,6 +207,25 @@ def test_single_precision_is_warned_of_and_values_are_validated(table):
         EXPONENTIAL.distribution(VALUES | {"observation_sd": -1.0}, table, validate_args=True)
 
 
+@pytest.mark.thorough
+def test_stiffness_and_damping_are_the_oscillator_in_other_terms(table):
+    """The same density at the same law, and a prior on either is what is drawn."""
+    other = get_regime("stiffness_damping")
+    noises = {k: VALUES[k] for k in ("observation_sd", "fluctuation_sd", "fixed_point", "initial_reward")}
+    at = {"response_time": 12.0, "damping_ratio": 0.7}
+    found = get_regime("oscillator").derived(noises | at, table)
+    named = noises | {k: found[k] for k in ("stiffness", "damping")}
+    both = (get_regime("oscillator"), noises | at), (other, named)
+    one, two = (_both(regime.distribution(values, table), table.y)[0] for regime, values in both)
+    np.testing.assert_allclose(one, two, rtol=1e-10)
+    np.testing.assert_allclose([other.derived(named, table)[k] for k in at], list(at.values()), rtol=1e-12)
+    prior = dist.Gamma(2.0, 10.0)
+    drawn = draw_prior(target_of(other, table, {"damping": prior}), np.random.default_rng(0), 20_000)
+    shares = [0.1, 0.5, 0.9]
+    expected = np.quantile(np.asarray(prior.sample(jax.random.key(1), (100_000,))), shares)
+    np.testing.assert_allclose(np.quantile(drawn["damping"], shares), expected, rtol=0.05)
+
+
 def test_a_level_s_prior_is_the_same_from_a_distribution_and_from_a_fit(table):
     """A fit's priors can be given to another: a table of quantiles is no normal prior."""
     made = target_of(EXPONENTIAL, table, {"fixed_point": dist.Uniform(0.0, 1.0)})

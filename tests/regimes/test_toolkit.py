@@ -16,7 +16,7 @@ from tests.helpers.runs import rising_run
 from tests.regimes.plugin.grpo_linear import Linear
 
 pytestmark = pytest.mark.thorough
-EXPONENTIAL = bg.get_regime("exponential")
+NAMED = bg.get_regime("stiffness_damping")
 
 
 @pytest.fixture(autouse=True)
@@ -26,15 +26,16 @@ def x64():
 
 
 def hierarchy(rows):
-    """Partial pooling of the relaxation time over logs."""
-    centre, spread = numpyro.sample("centre", dist.Normal(2.0, 2.0)), numpyro.sample("spread", dist.HalfNormal(1.0))
+    """Partial pooling of the stiffness over logs."""
+    centre, spread = numpyro.sample("centre", dist.Normal(-4.0, 2.0)), numpyro.sample("spread", dist.HalfNormal(1.0))
     noises = {p.name: numpyro.sample(p.name, dist.LogNormal(jnp.log(0.03), 1.0)) for p in NOISES}
+    damping = numpyro.sample("damping", dist.LogNormal(-1.0, 1.0))
     with numpyro.plate("logs", len(rows.y)):
         offset = numpyro.sample("offset", dist.Normal())
-        time = numpyro.deterministic("relaxation_time", jnp.exp(centre + spread * offset))
+        stiffness = numpyro.deterministic("stiffness", jnp.exp(centre + spread * offset))
         levels = {"fixed_point": (0.5, 0.5), "initial_reward": (0.2, 0.5)}
-        values = {"relaxation_time": time, **noises, **levels}
-        numpyro.sample("y", EXPONENTIAL.distribution(values, rows), obs=rows.y)
+        values = {"stiffness": stiffness, "damping": damping, **noises, **levels}
+        numpyro.sample("y", NAMED.distribution(values, rows), obs=rows.y)
 
 
 def test_a_hierarchy_over_six_runs_in_a_dozen_lines():
@@ -43,7 +44,7 @@ def test_a_hierarchy_over_six_runs_in_a_dozen_lines():
         NUTS(hierarchy), num_warmup=200, num_samples=200, num_chains=2, chain_method="vectorized", progress_bar=False
     )
     mcmc.run(jax.random.key(0), rows)
-    assert mcmc.get_samples()["relaxation_time"].shape == (400, 6)
+    assert mcmc.get_samples()["stiffness"].shape == (400, 6)
     assert float(az.rhat(az.from_numpyro(mcmc), var_names=["centre"])["centre"]) < 1.1
 
 
