@@ -180,7 +180,9 @@ class RunView:
         loss = self.logged("loss")
         other = np.abs(loss.value[loss.value != 0.0])
         if loss.rows and len(other) and float(np.median(other)) > LOSS_TYPICAL:
-            return Logged(loss.step, (loss.value == 0.0).astype(float))
+            gradient = self.logged("grad_norm")
+            moved = np.isin(loss.step, gradient.step[gradient.value > 0.0])  # centered advantages also average to 0
+            return Logged(loss.step, ((loss.value == 0.0) & ~moved).astype(float))
         return NOTHING
 
     @cached_property

@@ -84,6 +84,13 @@ def test_idle_steps_say_what_they_cost():
     assert "idle_steps" not in diagnose(rising_run(ROWS, reward_low=0.0, reward_high=1.0)).remedies
 
 
+def test_a_loss_of_0_above_a_gradient_is_no_idle_step():
+    loss = np.where(np.arange(ROWS) % 10 == 0, 0.02, 0.0)  # rounded to 0, as centered advantages average to
+    norms = np.full(ROWS, 1.5), np.where(loss > 0.0, 1.5, 0.0)
+    runs = [make_run(steps(ROWS), RISING, signals={"loss": loss, "grad_norm": norm}) for norm in norms]
+    assert [diagnose(run).probability["idle_steps"] > 0.5 for run in runs] == [False, True]
+
+
 def test_bursts_of_single_rows_are_no_instability():
     rng = np.random.default_rng(5)
     norm, kl = np.full(80, 1.0), np.full(80, 0.08)
