@@ -293,7 +293,19 @@ def test_a_table_in_a_text(write, form):
 def test_lines_of_other_hands(write, form):
     run = read_log(write("a.log", "\n".join(form.format(i=i, r=r["reward"]) for i, r in enumerate(rows(12), 1))))
     assert_read(run, step=range(1, 13), reward=rewards(12))
-    assert set(run.signals) == ({"kl", "completion_length"} if " len " in form else {"kl"})
+    signs = {" len ": "completion_length", "±": "reward_std"}
+    assert set(run.signals) == {"kl", *(name for sign, name in signs.items() if sign in form)}
+
+
+@pytest.mark.parametrize(
+    "form", ["step={i} reward_mean={r}±{s} kl=0.1", "Step {i} | Mean Reward: {r} +/- {s} | KL: 0.1"]
+)
+def test_what_stands_behind_plus_and_minus_is_the_standard_deviation(write, form):
+    spread = [round(0.2 + 0.01 * i, 2) for i in range(12)]
+    made = [(i, row["reward"], s) for i, (row, s) in enumerate(zip(rows(12), spread, strict=True), 1)]
+    run = read_log(write("a.log", "\n".join(form.format(i=i, r=r, s=s) for i, r, s in made)))
+    assert_read(run, reward=rewards(12))
+    assert run.values("reward_std").tolist() == spread
 
 
 def test_a_curve_downloaded_from_tensorboard(write):

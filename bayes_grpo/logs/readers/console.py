@@ -131,6 +131,9 @@ _LINE_PAIR = re.compile(
     rf"{_NUMBER}(?![\w:]){_OF}",
     re.IGNORECASE,
 )
+_WITH_SPREAD = re.compile(rf"([A-Za-z_][\w./@]{{0,60}})(\s?[=:]\s{{0,4}}|\s{{1,4}}){_NUMBER}\s?(?:±|\+/?-)\s?{_NUMBER}")
+"""A number with its standard deviation, as in "reward=0.1±0.08"."""
+_MEAN_OF = re.compile(r"(?:mean|avg|average)_|_(?:mean|avg)")
 _BEFORE_NAME = 4
 """Characters that may stand before a name."""
 _NAMED = re.compile(rf"\W{{0,{_BEFORE_NAME}}}([A-Za-z_][\w./@ ]{{0,60}}?)\s{{1,4}}{_NUMBER}{_OF}\s*", re.IGNORECASE)
@@ -237,6 +240,8 @@ def _placed_rows(text: str) -> Iterator[tuple[dict[str, float], float, float, bo
     for line, _ in lines_of(text):
         if len(line) > _MAX_LINE_OF_PAIRS or line.lstrip()[:1] == "{":
             continue
+        if "±" in line or "+" in line:
+            line = _WITH_SPREAD.sub(_spread_named, line)
         epoch = _EPOCH.search(line)
         # Counts of epochs are none of steps.
         step = _LINE_STEP.search(line) or _LINE_COUNT.search(line, epoch.end() if epoch else 0)
@@ -258,6 +263,11 @@ def _placed_rows(text: str) -> Iterator[tuple[dict[str, float], float, float, bo
             row |= {"step": float(step[1])} if step else {}
             epochs = float(epoch[2] or 0) if epoch else 0.0
             yield row, float(step[2] or 0) if step else 0.0, epochs, inside
+
+
+def _spread_named(found: re.Match[str]) -> str:
+    name, sign, number, spread = found.groups()
+    return f"{name}{sign}{number} | {_MEAN_OF.sub('', name)}/std{sign}{spread}"
 
 
 def _numbers(text: str) -> dict[str, float]:
