@@ -367,9 +367,18 @@ def test_two_blocks_of_a_pasted_console_suffice(write):
 def test_rewards_of_all_completions_of_a_row_are_averaged(write):
     groups = [[0.0, 1.0, 1.0, 0.0], [1.0, 1.0, 1.0, 0.0], [1.0] * 4]
     rows = [{"group": f"task {i}", "rewards": group} for i, group in enumerate(groups)]
-    run = read_log(write("groups.jsonl", rows))
-    assert_read(run, "3 lists of rewards", reward=[0.5, 0.75, 1.0], signals={"reward_std": np.std(groups, axis=1)})
+    printed = pasted(f"step\nrewards: {group}\nanswer: x" for group in groups)
+    for name, text in (("groups.jsonl", rows), ("run.txt", printed)):
+        run = read_log(write(name, text))
+        assert_read(run, "3 lists of rewards", reward=[0.5, 0.75, 1.0], signals={"reward_std": np.std(groups, axis=1)})
     assert len(read_log(write("mixed.jsonl", [*rows, {"group": "x", "rewards": [0.5, "none"]}])).reward) == 3
+
+
+def test_lists_with_a_name_before_them_are_columns(write):
+    text = f"My curve, is this fine?\nrewards = {REWARD}\nkl = {[0.1] * 24}\n"
+    run = read_log(write("chat.txt", text))
+    assert run.format == "named_lists"
+    assert_read(run, "lists named rewards, kl", reward=REWARD, signals={"kl": 0.1})
 
 
 @pytest.mark.parametrize(

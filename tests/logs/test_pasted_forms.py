@@ -78,6 +78,12 @@ def test_a_dictionary_that_python_prints_over_several_texts(write):
         f"{ray} \"'val-aux/m/std@4': 0.5}}\")",
     ]
     assert_read(read_log(write("whole.log", "\n".join(lines))), evals={0: 0.25})
+    part = [
+        f"{ray} \"'val-aux/m/std@4': 0.4, \"",
+        f"{ray} \"'val-core/m/reward/mean@4': 0.25, \"",
+        f"{ray} \"'val-aux/m/be",
+    ]
+    assert_read(read_log(write("part.log", "\n".join(part))), evals={0: 0.25})
 
 
 def test_lines_of_a_log_that_python_prints_in_a_list(write):
@@ -85,7 +91,14 @@ def test_lines_of_a_log_that_python_prints_in_a_list(write):
     assert_read(read_log(write("a.log", f"AssertionError: {lines}")), step=range(1, 5), reward=REWARD)
 
 
-def test_a_dictionary_abridged_in_its_keys(write):
+def test_a_dictionary_abridged_before_and_in_its_keys(write):
+    rows = [
+        f"rollout {i}: ... 'rollout/raw_reward': {r},\n     'rollout/truncated': 0.1\n"
+        f"step {i}: {{'train/loss': 1e-07,\n      'train/grad_norm': 14.5}}"
+        for i, r in enumerate(REWARD)
+    ]
+    run = read_log(write("a.md", "```text\n" + "\nsaved to .../x\n".join(rows)))
+    assert_read(run, reward=REWARD, signals={"grad_norm": 14.5, "completions_clipped_ratio": 0.1})
     text = "\n".join(f'{{"step": {i}, ... "reward": {r}, "kl": 0.1, }}' for i, r in enumerate(REWARD, 1))
     assert_read(read_log(write("b.txt", f"it says\n{text}")), step=range(1, 5), reward=REWARD)
 
@@ -94,6 +107,13 @@ def test_records_of_a_program_are_no_json(write):
     rows = [json.dumps({"step": 10 * i, "reward": r}) for i, r in enumerate(REWARD, 1)]
     text = ",\n".join([*rows, "]\n\n# that was it\nLIMIT = 3"])
     assert_read(read_log(write("a.txt", text)), step=[10, 20, 30, 40], reward=REWARD)
+
+
+def test_rows_below_the_bar_of_each_epoch(write):
+    bar = "Epoch {0}: 100%|████| 200/200 [27:58<00:00,  8.39s/it]\nEpoch {0} means: {1}"
+    text = "\n".join(bar.format(i, {"mean_reward": r, "loss": 0.1}) for i, r in enumerate(REWARD, 1))
+    note = "the steps are those of progress bars of 200 each"
+    assert_read(read_log(write("a.txt", text)), note, step=[200, 400, 600, 800], reward=REWARD)
 
 
 def test_bullets_with_marks_of_code(write):
@@ -193,6 +213,15 @@ def test_headings_of_epoch_and_step(write):
     assert_read(read_log(write("a.txt", "\n".join(blocks))), step=range(1, 5), reward=REWARD, signals={"kl": 0.1})
 
 
+def test_dictionaries_that_share_no_key_are_one_row(write):
+    parts = [
+        "    'train/ppo_kl': 6e-12,\n    'train/grad_norm': 0.5\n}",
+        "{\n 'rollout/step': 3,\n 'rollout/raw_reward': 0.375\n}",
+    ]
+    run = read_log(write("a.md", "\n```\nand\n```python\n".join(parts)))
+    assert_read(run, step=[3], reward=[0.375], signals={"grad_norm": 0.5})
+
+
 def test_the_end_of_another_list_before_the_rows_is_another_training(write):
     rows = [json.dumps({"step": i, "reward": r}) for i, r in enumerate((0.9, *REWARD), 0)]
     text = ",\n".join([rows[0].replace('"step": 0', '"step": 80'), "]\nLOG = [\n" + rows[1], *rows[2:]])
@@ -234,6 +263,13 @@ def test_a_reward_in_the_lines_of_a_logger_that_count_nothing(write):
     assert_read(run, step=[1, 2], reward=REWARD[:2], keys={"reward": "reward/avg_raw_reward"})
 
 
+def test_a_table_that_is_folded(write):
+    names = "| Step | Reward | KL | Step | Reward | KL |"
+    rows = [f"| {i} | {REWARD[i - 1]} | 0.1 | {i + 2} | {REWARD[i + 1]} | 0.1 |" for i in (1, 2)]
+    run = read_log(write("a.md", table(names, *rows)))
+    assert_read(run, step=range(1, 5), reward=REWARD, signals={"kl": 0.1})
+
+
 def test_a_row_that_was_cut_off_between_two_cells(write):
     rows = [f"| {i} | {r} | 300.5 | 0.1 |" for i, r in enumerate(REWARD, 1)]
     text = "\n".join(["| Step | Reward | length | KL |", "|---|---|---|---|", *rows]).removesuffix(" 300.5 | 0.1 |")
@@ -249,12 +285,49 @@ def test_rows_cut_at_both_ends_are_two(write):
     np.testing.assert_array_equal(run.signals["grad_norm"], [np.nan, 0.5])
 
 
+def test_remarks_behind_the_values_of_a_dictionary(write):
+    text = """
+        {
+          'loss': 0.001,              # of the policy, 'small'
+          'completions/mean_length': 330,    # tokens
+          'completions/clipped_ratio': 0.35, # cut off
+
+          'reward': 0.7,              # mean {of all}
+          'kl': 0.001,                # KL
+                                      # above 5 it is a danger
+          'global_step/max_steps': '300/2622'  # the comma is missing
+          'remaining_time': '15h 30m'
+          'train_speed(s/it)': 24.3   # seconds
+        }"""
+    run = read_log(write("a.txt", text))
+    assert_read(run, step=[300], reward=[0.7], signals={"kl": 0.001, "completions_clipped_ratio": 0.35})
+
+
 def test_columns_that_a_line_in_words_names(write):
     rows = [f" {10 * i}  {r}  {0.1 * i:.3f}  300.5" for i, r in enumerate(REWARD, 1)]
     rows[1] += "   <- the spike"
     text = "\n".join(["It fell (see above).", "", "Per step (step / reward / KL / mean_len):", "```", *rows, "```"])
     run = read_log(write("a.md", text))
     assert_read(run, step=[10, 20, 30, 40], reward=REWARD, signals={"kl": [0.1, 0.2, 0.3, 0.4]})
+
+
+def test_remarks_behind_the_names_of_columns(write):
+    names = "| Step | Train reward (self-play) | Test reward (against the base) | Reward (std) | KL (k3) |"
+    rows = [f"| {i} | ~ {r} | ~ +{r} to +{r + 0.2:.1f} | 0.4 | 0.1 |" for i, r in enumerate([0.2, 0.4], 1)]
+    run = read_log(write("a.md", table(names, *rows)))
+    assert_read(run, reward=[0.2, 0.4], evals={1: 0.3, 2: 0.5}, signals={"kl": 0.1})
+
+
+def test_evaluations_in_a_table_of_their_own(write):
+    train = table("| Step | Reward | Entropy |", *(f"| {5 * i} | {r} | 0.5 |" for i, r in enumerate(REWARD, 1)))
+    evaluations = ["| 0 (base model) | 7.5% |", "| 5–15 | 10% |", "| 20 (final) | 12.5% |"]
+    found = {0: 0.075, 15: 0.1, 20: 0.125}
+    for above, name in (("### Evaluation (greedy)", "Accuracy"), ("Results:", "Pass@1")):
+        other = table(f"| Step | {name} |", *evaluations).replace("Results:", above)
+        run = read_log(write("a.md", f"{other}\n\n### Training\n\n{train}"))
+        assert_read(run, "3 rows of evaluations", step=[5, 10, 15, 20], reward=REWARD, evals=found)
+    other = table("| Step | Accuracy |", *evaluations)
+    assert_read(read_log(write("a.md", f"{other}\n\n{train}")), reward=REWARD, evals={})
 
 
 def test_a_dictionary_in_the_comment_of_a_program(write):

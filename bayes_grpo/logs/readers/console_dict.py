@@ -30,8 +30,8 @@ from bayes_grpo.logs.trainers import GENERIC, identify
 
 _OPEN = re.compile(r"\{\s*['\"]|\A\s{0,40}\{\s{0,8}\Z")
 """The start of a dict: a brace and a key, or a line with nothing but the brace."""
-_TOKEN = re.compile(r"\\.|'(?:[^'\\]|\\.)*+'|\"(?:[^\"\\]|\\.)*+\"|[{}]")
-"""A whole text, in which braces count nothing, or a brace."""
+_TOKEN = re.compile(r"\\.|'(?:[^'\\]|\\.)*+'|\"(?:[^\"\\]|\\.)*+\"|[{}]|(?<![^\s,])#\s.*")
+"""A whole text, in which braces count nothing, a brace, or a remark up to the end of its line."""
 _CALL = re.compile(r"\b(?:[A-Za-z_]\w{0,20}\.){0,2}[A-Za-z_]\w{0,20}\(\s*([-+.\w]{1,40})\s*(?:,[^()]{0,80})?\)")
 _NO_ESCAPE = re.compile(r"(?<!\\)((?:\\\\)*)\\(?=[^\\'\"abfnrtvxuUN0-7\n])")  # a backslash of a path, which warns
 _ABRIDGED = re.compile(r"(?<=[{,])\s*(?:\.\.\.|…)\s*,?")
@@ -41,6 +41,8 @@ _DICT_COUNT = re.compile(r"\b(rollout|perf|step|eval)\s{1,4}(\d{1,12})\s*:\s*$",
 _PERF = "perf/step"
 _NO_BRACES = re.compile(r"(\s{0,8}\w{4,7}\s\d{1,12}:\s?(?:\.\.\.|…))?\s{0,40}['\"][\w/@. -]{1,80}['\"]\s?:(?=.*:)")
 """Pairs of a dict that was pasted without its braces, or abridged before them."""
+_PAIR = re.compile(r"[^{'\"\n]{0,40}['\"]([\w@. -]{1,40}/[\w/@. -]{1,80})['\"]\s?:[^{}#'\"\n]{1,60}")
+"""One of them on a line of its own."""
 _OUTCOME = re.compile(r" reward (\d{1,6}(?:\.\d{1,6})?)$")
 """The end of an outcome's name: the reward of its answer."""
 _METRIC = re.compile(r"reward|score|loss|return|acc|entropy|kl|grad|lr|step|epoch|train|eval|/", re.IGNORECASE)
@@ -91,6 +93,9 @@ def _read_console_dict(source: Source, wanted: str | None) -> Parsed:
         raise nothing_found("dicts of metrics in the text", source)
     rows = _counted_outcomes(_at_rollouts([f.row for f in found]))
     notes = ("console text is rounded; trainer_state.json, where it exists, is exact", *too_long(source.text))
+    spaces = [{key.partition("/")[0] for key in row} for row in rows]
+    if len(rows) > 1 and all(map(_is_train, rows)) and len(set().union(*spaces)) == sum(map(len, spaces)):
+        return parsed_rows([dict(pair for row in rows for pair in row.items())], notes=notes)  # parts of one row
     if not any(_STEP_KEY.search(k) for row in rows for k in row):
         found = [f._replace(row=marked_evaluation(row)) for f, row in zip(found, rows, strict=True)]
         names = ("reward", "loss", "epoch", CLOSING[0])
@@ -160,6 +165,10 @@ def _on_bar(
             latest = np.maximum.accumulate([step or 0 if x else 0 for step, x in zip(at, train, strict=True)])
             steps = [last if CLOSING[0] in row else x for x, row, last in zip(at, rows, latest.tolist(), strict=True)]
             return _placed(rows, steps), float(planned), (f"the step is that of the progress bar of {planned}",)
+    for planned in part[0].passed:  # or a row stands below the bar of every epoch
+        if len(part) > 1 and all(train) and all(f.passed.get(planned, (0, 0))[1] == planned for f in part):
+            steps = range(planned, planned * len(part) + 1, planned)
+            return _placed(rows, steps), None, (f"the steps are those of progress bars of {planned} each",)
     below = [*(f.passed for f in part[1:]), after]
     n = sum(train)
     shown = [bar for bars in below for bar in bars.items()]
@@ -238,12 +247,27 @@ def _without_braces(piece: str) -> dict[str, Any]:
     return _dict_counted(before, parse_dict(pairs + "}") or parse_dict(before_cut(pairs)))
 
 
+def _joined(lines: Iterable[tuple[str, Bars]]) -> Iterator[tuple[str, Bars]]:
+    """Lines, those that hold one pair of a dict each in one, until a key comes again."""
+    pairs: dict[str, str] = {}
+    for piece, bars in (*lines, ("", ())):
+        pair = _PAIR.fullmatch(piece)
+        if pairs and (pair is None or pair[1] in pairs):
+            *first, last = pairs.values()
+            yield "".join(f"{x.rstrip(' ,')}, " for x in first) + last, ()
+            pairs = {}
+        if pair is None:
+            yield piece, bars
+        else:
+            pairs[pair[1]] = piece
+
+
 def _dicts(log: str) -> Iterator[_Found]:
     bars = _Bars()
     counting: frozenset[int] | None = None  # bars that were there before the first row; only those count the training
     text = before = ""  # of a dict that is read, maybe over several lines; and what stands before it
     depth = 0
-    for piece, shown in lines_of(log):
+    for piece, shown in _joined(lines_of(log)):
         bars.see(shown, counting)
         bars.section += _HEADING.match(piece) is not None
         if (shown and not piece.strip()) or piece.lstrip()[:1] in _PANEL:
@@ -266,6 +290,9 @@ def _dicts(log: str) -> Iterator[_Found]:
             end = None
             limit = at + _MAX_LENGTH + 1 - len(text)
             for token in _TOKEN.finditer(piece, at, limit):
+                if token[0].startswith("#"):
+                    limit = token.start()
+                    break
                 depth += (token[0] == "{") - (token[0] == "}")
                 if not 0 < depth <= _MAX_DEPTH:
                     end = token.end()
@@ -273,6 +300,8 @@ def _dicts(log: str) -> Iterator[_Found]:
             text += piece[at : limit if end is None else end]
             if end is None:
                 text = text if len(text) <= _MAX_LENGTH else ""
+                if limit < len(piece) and text and text.rstrip()[-1] not in ",:{[":
+                    text += ","  # a line that ends in a remark ends a value
                 break
             row = parse_dict(text) or parse_dict(before_cut(text))
             if row and (counting is not None or any(map(_METRIC.search, row))):

@@ -19,7 +19,7 @@ import numpy as np
 from bayes_grpo.common.errors import MENDING, Argument, LogReadError
 from bayes_grpo.common.text import counted, listed
 from bayes_grpo.logs.formats import HEAD, Evidence, Parsed, Reader, RunName, Source, chosen_run, main_run
-from bayes_grpo.logs.keyindex import normal, parted
+from bayes_grpo.logs.keyindex import normal, of_evaluation, parted
 from bayes_grpo.logs.readers.console import names_reward
 from bayes_grpo.logs.table import RUN_KEYS, Table, to_float
 from bayes_grpo.logs.trainers import GENERIC
@@ -52,6 +52,9 @@ _MAX_TABLES = 200
 _SHOWN = 3
 """Tables that a refusal describes."""
 _BAR = re.compile("[|\u2502\u2503\u2506\u250a]")
+_OF_EVALUATION = re.compile(r"\b(?:eval\w*|validation|held[- ]?out|test)\b", re.IGNORECASE)
+_PASS = re.compile(r"\bpass(?:@|_at_)\d", re.IGNORECASE)
+"""What a line above a table of evaluations says, and the name of a column that only these have."""
 _KIND = "kind"
 """Name of a column for what stands in parentheses behind a step."""
 _MISSES = 4
@@ -59,11 +62,12 @@ _MISSES = 4
 
 
 class _Grid(NamedTuple):
-    """A table as text: names of its columns, rows, and planned steps where they stand above it."""
+    """A table as text: names of its columns, rows; the line above it, and planned steps where they stand there."""
 
     names: list[str]
     rows: list[list[str]]
     planned: float | None = None
+    above: str = ""
 
 
 def tables_in(text: str) -> list[Parsed]:
@@ -72,9 +76,29 @@ def tables_in(text: str) -> list[Parsed]:
     One of a single row, which may be a result, counts where no other does.
     """
     for grids in (_html_grids, _text_grids):
-        if found := [table for grid in grids(text) if (table := _metrics(grid)) is not None]:
-            return [x for x in found if x.table.n >= LEAST_IN_TABLE] or found
+        known = [*grids(text)]
+        if found := [table for grid in known if (table := _metrics(grid)) is not None]:
+            found = [x for x in found if x.table.n >= LEAST_IN_TABLE] or found
+            evaluations = [table for grid in known if (table := _evaluations(grid)) is not None]
+            return [_evaluated(found[0], evaluations[0])] if len(found) == len(evaluations) == 1 else found
     return []
+
+
+def _evaluations(grid: _Grid) -> Table | None:
+    """The rows of a table of evaluations, which its heading or its columns name so; None where it is none."""
+    if names_reward(grid.names) or not (_OF_EVALUATION.search(grid.above) or any(map(_PASS.search, grid.names))):
+        return None
+    columns = _by_step(grid) or {}
+    measured = {name: cells for name, cells in columns.items() if name != _KIND}
+    return Table.from_columns(of_evaluation(measured)) if measured else None
+
+
+def _evaluated(train: Parsed, evaluations: Table) -> Parsed:
+    """The rows of a training with those of its evaluations, which have a table of their own."""
+    step = next(key for key in train.table.keys if normal(key) in _STEPS)
+    names = [step if normal(key) in _STEPS else key for key in evaluations.keys]
+    note = f"{counted(evaluations.n, 'row')} of evaluations from a table of their own"
+    return replace(train, table=train.table.appended(evaluations.renamed(names))).noted(note)
 
 
 def _html_grids(text: str) -> Iterator[_Grid]:
@@ -141,7 +165,8 @@ def _text_grids(text: str) -> Iterator[_Grid]:
                 if end - i - len(rows) > _MISSES:
                     break
             if rows:
-                yield _Grid(names, rows)
+                above = next((x for x in reversed(lines[max(i - _MISSES, 0) : i]) if x.strip()), "")
+                yield _Grid(names, rows, above=above[:_MAX_CELL])
                 break
         else:
             end = i
@@ -194,8 +219,18 @@ def _rows(table: str) -> Iterator[list[str]]:
         yield [" ".join(unescape(cell).split()) for cell in cells]
 
 
+def _unfolded(grid: _Grid) -> _Grid:
+    """A table whose columns come again beside themselves, as one below the other."""
+    names, n = grid.names, len(grid.names)
+    for width in (w for w in range(2, n // 2 + 1) if n % w == 0 and names == names[:w] * (n // w)):
+        rows = [row[at : at + width] for at in range(0, n, width) for row in grid.rows]
+        return grid._replace(names=names[:width], rows=rows)
+    return grid
+
+
 def _metrics(grid: _Grid) -> Parsed | None:
     """The table as one of metrics by step, None where it is none; rows without a step are left out."""
+    grid = _unfolded(grid)
     names = grid.names
     runs = [[row[i] for row in grid.rows if i < len(row)] for i, x in enumerate(names) if normal(x) in RUN_KEYS]
     if not names_reward(names) or any(len({*words}) == len(words) for words in runs):
@@ -221,7 +256,7 @@ def _by_step(grid: _Grid) -> dict[str, list[str]] | None:
     columns = {names[step] if normal(names[step]) in _COUNTERS else "step": [f"{at:.12g}" for at, _ in kept]}
     for i, name in enumerate(names):
         if name and i != step:
-            columns.setdefault(name, [row[i] for _, row in kept])
+            columns.setdefault(name, [_value_in(row[i]) for _, row in kept])
     columns.setdefault(_KIND, [row[step].partition(" (")[2].rstrip(")") for _, row in kept])  # as in "20 (val)"
     return columns
 
@@ -231,6 +266,17 @@ def _step_in(cell: str) -> float:
     number = to_float(cell)
     found = None if math.isfinite(number) else _STEP_CELL.fullmatch(cell)
     return float(re.sub(r"[,\s]", "", found["step"])) * _UNITS[found["unit"].lower()] if found else number
+
+
+_SPAN = re.compile(r"[~≈]?\s?([-+\u2212]?[\d.]{1,12}%?)\s?(?:to|\u2013|~|\.\.)\s?([-+\u2212]?[\d.]{1,12}%?)")
+
+
+def _value_in(cell: str) -> str:
+    """A cell as it is, or the middle of the values between which it states that a metric lies."""
+    if (found := _SPAN.fullmatch(cell)) is None:
+        return cell
+    low, high = to_float(found[1]), to_float(found[2])
+    return f"{(low + high) / 2:.6g}" if math.isfinite(low + high) else cell
 
 
 def _counts(cells: Sequence[str]) -> bool:
