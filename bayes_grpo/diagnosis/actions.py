@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.facts import Facts
+from bayes_grpo.diagnosis.finding_words import CANNOT_TELL
 from bayes_grpo.diagnosis.mode import all_modes
-from bayes_grpo.diagnosis.records import CANNOT_TELL, Action, ActionKind
+from bayes_grpo.diagnosis.records import Action, ActionKind
 from bayes_grpo.signals.thresholds import THRESHOLDS
 
 Condition = Callable[[Facts], bool]

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from bayes_grpo.common.text import plain
-from bayes_grpo.diagnosis.modes.engine_gap import sampler_range
-from bayes_grpo.diagnosis.records import Action, Finding
+from bayes_grpo.diagnosis.modes.engine_gap import SAMPLER_SIGNALS, sampler_range
+from bayes_grpo.diagnosis.records import Action, Finding, FindingKind
 from bayes_grpo.diagnosis.status import Status
+from bayes_grpo.diagnosis.view import EVERY_ROW
 from bayes_grpo.logs.run import Run
 from bayes_grpo.signals.thresholds import THRESHOLDS
 
 SINGLE_STEPS = 2
 """Rows up to which a log is a look at a step and not at a run."""
-_ALL = 0.95
-"""Share of the completions from which a length limit cuts them all."""
-_NEAR_LIMIT, _ROUND = 0.9, 64
-"""Share of the longest completion's length that the mean has, and multiple that is its length, where a limit cuts."""
 _CERTAIN = 0.95
 
 
@@ -43,43 +38,46 @@ _DO = {
     "not_finite": Action(kind="look", subject="batch"),
     "high_kl": Action(kind="change_setting", setting="kl_weight"),
     "truncated_step": Action(kind="change_setting", setting="max_completion_length"),
-    "near_limit": Action(kind="change_setting", setting="max_completion_length"),
     "no_variance": Action(kind="change_prompts", subject="mixed"),
     "zero_gradient": Action(kind="check_update"),
     "no_reward": Action(kind="look", subject="verifier"),
-    "few_weights": Action(kind="look", subject="engine"),
     "sampler_gap": Action(kind="look", subject="engine"),
 }
 
 
 def _findings(run: Run) -> list[Finding]:
     """Findings of the last values, the most urgent first."""
-    out = []
-    broken = tuple(name for name in ("reward", "loss", "grad_norm") if run.not_finite(name)[-1:].any())
+
+    def seen(kind: FindingKind, *signals: str, **numbers: float) -> None:
+        out.append(Finding(kind=kind, signals=signals, numbers=numbers, probability=_CERTAIN))
+
+    out: list[Finding] = []
+    broken = [name for name in EVERY_ROW if run.not_finite(name)[-1:].any()]
     if broken:
-        out.append(Finding(kind="not_finite", signals=broken, probability=_CERTAIN))
+        seen("not_finite", *broken)
     kl = _last(run, "kl")
     if kl > THRESHOLDS.high_kl:
-        out.append(Finding(kind="high_kl", numbers={"now": kl}, probability=_CERTAIN))
-    cut = _truncation(run)
-    if cut is not None and cut.numbers.get("share", 0.0) >= _ALL:
-        out.append(cut)
+        seen("high_kl", now=kl)
     equal = _last(run, "frac_reward_zero_std")
+    if _last(run, "grad_norm") == 0.0 and _last(run, "reward_std") > 0.0 and not equal >= THRESHOLDS.waste:
+        seen("zero_gradient")
+    cut = _last(run, "completions_clipped_ratio")
+    if cut >= THRESHOLDS.truncated:
+        length = _last(run, "completion_length")
+        seen("truncated_step", share=cut, length=length)
     if equal >= THRESHOLDS.dead_groups or any(_last(run, name) == 0.0 for name in ("reward_std", "advantage_max")):
-        spread = tuple(plain(key, 60) for key in run.unused if key.lower().endswith(("/std", "_std")))[:1]
-        out.append(Finding(kind="no_variance", signals=spread, numbers={"share": 1.0}, probability=_CERTAIN))
+        spread = [plain(key, 60) for key in run.unused if key.lower().endswith(("/std", "_std"))]
+        seen("no_variance", *spread[:1], share=1.0)
     elif equal >= THRESHOLDS.waste:
-        out.append(Finding(kind="no_variance", numbers={"share": equal}, probability=_CERTAIN))
-    elif _last(run, "grad_norm") == 0.0 and _last(run, "reward_std") > 0.0:
-        out.append(Finding(kind="zero_gradient", probability=_CERTAIN))
-    if cut is not None and cut not in out:
-        out.append(cut)
+        seen("no_variance", share=equal)
     if _last(run, "reward") == 0.0:
-        out.append(Finding(kind="no_reward", probability=_CERTAIN))
-    share = _last(run, "importance_ess")
-    if share < THRESHOLDS.half:
-        out.append(Finding(kind="few_weights", numbers={"share": share}, probability=_CERTAIN))
-    return [*out, *_sampler_gaps(run)]
+        seen("no_reward")
+    for name in SAMPLER_SIGNALS:
+        healthy = sampler_range(run, name)
+        value = _last(run, name)
+        if healthy is not None and (value < healthy.low or value > healthy.high):
+            seen("sampler_gap", name, now=value, low=healthy.low, high=healthy.high)
+    return out
 
 
 def late_findings(run: Run) -> tuple[Finding, ...]:
@@ -93,29 +91,6 @@ def late_findings(run: Run) -> tuple[Finding, ...]:
     if len(equal) > SINGLE_STEPS and equal[-SINGLE_STEPS:].min() > THRESHOLDS.waste:
         out.append(Finding(kind="no_variance", numbers={"share": float(equal[-1])}, probability=_CERTAIN))
     return tuple(out)
-
-
-def _sampler_gaps(run: Run) -> Iterator[Finding]:
-    """Mismatch of sampler and trainer, or a mean importance weight, outside its healthy range."""
-    for name in ("engine_mismatch", "importance_ratio"):
-        healthy, value = sampler_range(run, name), _last(run, name)
-        if healthy is not None and not (np.isnan(value) or healthy.low <= value <= healthy.high):
-            numbers = {"now": value, "low": healthy.low, "high": healthy.high}
-            yield Finding(kind="sampler_gap", signals=(name,), numbers=numbers, probability=_CERTAIN)
-
-
-def _truncation(run: Run) -> Finding | None:
-    """A length limit that cuts many completions, by their share or by a mean close to a round maximum."""
-    cut, length, longest = (
-        _last(run, name) for name in ("completions_clipped_ratio", "completion_length", "completion_length_max")
-    )
-    if cut >= THRESHOLDS.truncated:
-        numbers = {"share": cut} | ({} if np.isnan(length) else {"length": length})
-        return Finding(kind="truncated_step", numbers=numbers, probability=_CERTAIN)
-    if np.isnan(cut) and length >= _NEAR_LIMIT * longest and longest % _ROUND == 0.0:
-        numbers = {"length": length, "longest": longest}
-        return Finding(kind="near_limit", numbers=numbers, probability=_CERTAIN)
-    return None
 
 
 def _last(run: Run, name: str) -> float:

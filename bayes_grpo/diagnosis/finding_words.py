@@ -1,12 +1,14 @@
-"""Sentences of findings: one template a kind. A finding has two clauses, what was found and its detail.
+"""One table of the kinds of findings that are no modes: its sentence, the mode it belongs to, what a status rests on.
 
-Called where a sentence is shown, which joins the two by a colon; nothing reads one.
+A sentence is a template over the fields of `_fields`, or a function of the finding where it has a choice. A finding has
+two clauses, what was found and its detail. Called where a sentence is shown, which joins the two by a colon; nothing
+reads one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bayes_grpo.common.intervals import percent
 from bayes_grpo.common.text import amount
@@ -16,23 +18,46 @@ from bayes_grpo.signals.thresholds import THRESHOLDS
 if TYPE_CHECKING:
     from bayes_grpo.diagnosis.records import Finding
 
+CANNOT_TELL = "cannot_tell"
+"""Mode of the finding of a log with too little information."""
+FAILURES = "the failure probabilities"
+"""Basis of a status whose finding is a mode."""
+
 
 def finding_clauses(f: Finding) -> tuple[str, str]:
     """A finding in words: what was found, and its detail or ""."""
     if f.kind in LABELS:
         return _mode(f)
-    made = _FINDINGS[f.kind](f)
+    said = KINDS[f.kind].said
+    made = said.format(**_fields(f)) if isinstance(said, str) else said(f)
     return (made, "") if isinstance(made, str) else made
+
+
+def _fields(f: Finding) -> dict[str, Any]:
+    """What a template may name: the numbers, the signal, when it began, a resume behind it and the other parts."""
+    parts = joined(part.clause for part in f.parts if part.kind != "resumed")
+    return dict(f.numbers) | {
+        "name": f.signals[0] if f.signals else "",
+        "signal": signal_words(f.signals[0]) if f.signals else "",
+        "at": step_name(f),
+        "since": _since(f),
+        "resume": _resume(f),
+        "parts": parts,
+        "also": parts and f"; {parts}",
+    }
 
 
 def _since(f: Finding) -> str:
     """Onset of a finding, with its interval and the resume behind it."""
-    text = ""
-    if f.step is not None:
-        at = step_name(f)
-        low, high = f"{f.step.low:.0f}", f"{f.step.high:.0f}"
-        text = f" since about {at.first}{'' if low == high else f' [{low}, {high}]'}{at.other}"
-    return text + "".join(f", after the resume at {step_name(part)}" for part in f.parts if part.kind == "resumed")
+    if f.step is None:
+        return _resume(f)
+    at = step_name(f)
+    low, high = f"{f.step.low:.0f}", f"{f.step.high:.0f}"
+    return f" since about {at.first}{'' if low == high else f' [{low}, {high}]'}{at.other}{_resume(f)}"
+
+
+def _resume(f: Finding) -> str:
+    return "".join(f", after the resume at {step_name(part)}" for part in f.parts if part.kind == "resumed")
 
 
 def _mode(f: Finding) -> tuple[str, str]:
@@ -57,36 +82,14 @@ def _past_mode(f: Finding) -> str:
     return f"{label} from about step {first} to {end} ({percent(f.probability)})"
 
 
+_FELL = "{signal} fell from {best:.2g} to {now:.2g}"
+_ROSE = "the train reward rose from {train_start:.2g} to {train_now:.2g}"
+
+
 def _not_finite(f: Finding) -> str:
     since = "" if f.at is None else f" since about {f.at}"
     names = " and ".join(name.replace("_", " ") for name in f.signals)
     return f"{names} {'are' if len(f.signals) > 1 else 'is'} NaN{since}"
-
-
-def _constant_reward(f: Finding) -> str:
-    return f"the reward is {f.numbers['now']:.4g} in every row and in every group, so the gradient is zero"
-
-
-def _stuck_reward(f: Finding) -> str:
-    fell = f"{signal_words(f.signals[0])} fell to {f.numbers['now']:g} at {step_name(f)} and stays there"
-    return f"{fell}, while the evaluation reward is at {f.numbers['evaluation']:.2g}"
-
-
-def _lost_reward(f: Finding) -> str:
-    others = (part.clause for part in f.parts if part.kind in ("component_fell", "signal_grew"))
-    return joined((_signal_fell(f) + _since(f), *others))
-
-
-def _instability_signs(f: Finding) -> str:
-    return joined(part.clause for part in f.parts) + _since(f)
-
-
-def _fell(name: str, f: Finding) -> str:
-    return f"{name} fell from {f.numbers['best']:.2g} to {f.numbers['now']:.2g}"
-
-
-def _signal_fell(f: Finding) -> str:
-    return _fell(signal_words(f.signals[0]), f)
 
 
 def _signal_grew(f: Finding) -> str:
@@ -100,21 +103,12 @@ def _component_fell(f: Finding) -> str:
     if "total_now" in n:
         total = f", and the total with it, from {n['total_best']:.2g} to {n['total_now']:.2g}"
     kind = "environment" if "environment" in n else "component"
-    return _fell(f"{kind} {f.signals[0]}", f) + total
-
-
-def _train_rose(f: Finding) -> str:
-    return f"the train reward rose from {f.numbers['train_start']:.2g} to {f.numbers['train_now']:.2g}"
+    return f"{kind} {f.signals[0]} fell from {n['best']:.2g} to {n['now']:.2g}{total}"
 
 
 def _evaluation_fell(f: Finding) -> str:
-    if "train_now" in f.numbers:
-        return f"{_signal_fell(f)} while {_train_rose(f)}"
-    return joined((_signal_fell(f), *(part.clause for part in f.parts)))
-
-
-def _evaluation_stays(f: Finding) -> str:
-    return f"{_train_rose(f)} while {signal_words(f.signals[0])} stays at {f.numbers['now']:.2g}"
+    said = f"{_FELL} while {_ROSE}" if "train_now" in f.numbers else f"{_FELL}{{also}}"
+    return said.format(**_fields(f))
 
 
 def _waste(f: Finding) -> str:
@@ -129,11 +123,6 @@ def _solved(f: Finding) -> tuple[str, str]:
 
 def _mostly_solved(f: Finding) -> tuple[str, str]:
     return "mostly solved", f"the train reward is at {f.numbers['level']:.0%} of its range{_waste(f)}"
-
-
-def _at_ceiling(f: Finding) -> str:
-    level = f"{f.numbers['level']:.0%} of its range"
-    return f"the train reward is at its ceiling ({level}); only an evaluation can show more"
 
 
 def _ended(f: Finding) -> str:
@@ -164,39 +153,14 @@ def _rising(f: Finding) -> str:
     return f"the reward {rises}; no failure detected"
 
 
-def _risen(f: Finding) -> str:
-    return f"the reward has risen from {f.numbers['start']:.3g} to {f.numbers['now']:.3g}; no failure detected"
-
-
 def _holding(f: Finding) -> str:
     n = f.numbers
     planned = f" of {n['planned']:.0f} planned" if "planned" in n else ""
     return f"the reward holds at {n['now']:.3g} after {n['rewards']:.0f}{planned} rewards; no failure detected"
 
 
-def _at_rest(f: Finding) -> str:
-    return f"the reward has plateaued at {f.numbers['now']:.3g}"
-
-
 def _flat(f: Finding) -> tuple[str, str]:
     return _not_risen(f), f"from {f.numbers['start']:.3g} to {f.numbers['now']:.3g}"
-
-
-def _ends_low(f: Finding) -> str:
-    n = f.numbers
-    levels = f"from {n['first']:.2g} to {n['last']:.2g} in {n['rewards']:.0f} rows (best {n['most']:.2g})"
-    return joined((f"the reward went {levels}", *(part.clause for part in f.parts)))
-
-
-def _slipped(f: Finding) -> str:
-    n = f.numbers
-    return f"no failure detected, but the reward lies below its start: {n['start']:.3g}, now {n['now']:.3g}"
-
-
-def _noise_hides(f: Finding) -> str:
-    n = f.numbers
-    change = f"{n['change']:.2g} [{n['low']:.2g}, {n['high']:.2g}]"
-    return f"no failure detected; noise hides whether the reward rises (change {change} in {n['rewards']:.0f} rows)"
 
 
 def _constant_so_far(f: Finding) -> str:
@@ -207,27 +171,11 @@ def _constant_so_far(f: Finding) -> str:
 
 
 def _falls_early(f: Finding) -> str:
-    n = f.numbers
-    signs = (part.clause for part in f.parts)
-    chance = f"{percent(n['lost'])} chance that it is lost, by {n['rewards']:.0f} rewards"
-    fell = _signal_fell(f)
+    fell = _FELL
     if f.probability < THRESHOLDS.probable:
-        fell = f"{signal_words(f.signals[0])} may have fallen from {n['best']:.2g} to {n['now']:.2g}"
-    return joined((fell, *signs, chance))
-
-
-def _scheduled_weight(f: Finding) -> str:
-    n = f.numbers
-    return (
-        f"only {f.signals[0]} falls, as a scheduled weight does ({n['best']:.2g} to {n['now']:.2g}), and takes "
-        f"the total from {n['total_best']:.2g} to {n['total_now']:.2g}; the other components rest"
-    )
-
-
-def _swings(f: Finding) -> str:
-    n = f.numbers
-    times = f"{n['times']:.0f} times down and back"
-    return f"{signal_words(f.signals[0])} swings between {n['low']:.2g} and {n['high']:.2g} ({times})"
+        fell = "{signal} may have fallen from {best:.2g} to {now:.2g}"
+    chance = f"{percent(f.numbers['lost'])} chance that it is lost, by {f.numbers['rewards']:.0f} rewards"
+    return joined(((fell + "{also}").format(**_fields(f)), chance))
 
 
 def _few_rows(f: Finding) -> tuple[str, str]:
@@ -242,24 +190,16 @@ def _few_rows(f: Finding) -> tuple[str, str]:
     return joined(part.clause for part in f.parts), nothing
 
 
+def _high_kl(f: Finding) -> str:
+    return f"the KL to the reference is {amount(f.numbers['now'])} nats, which is far"
+
+
 def _truncated_step(f: Finding) -> str:
     share = f.numbers["share"]
     rounded = f"{share:.0%}"
     which = "all completions" if rounded == f"{1:.0%}" else f"{rounded} of the completions"
-    at = f" (mean length {f.numbers['length']:.0f} tokens)" if "length" in f.numbers else ""
+    at = f" (mean length {f.numbers['length']:.0f} tokens)" if f.numbers["length"] > 0.0 else ""
     return f"{which} of this step hit the length limit{at}"
-
-
-def _near_limit(f: Finding) -> str:
-    lengths = f"the mean length is {f.numbers['length']:.0f} of at most {f.numbers['longest']:.0f} tokens"
-    return f"{lengths}, so a length limit probably cuts most completions"
-
-
-def _negative_kl(f: Finding) -> str:
-    return (
-        f"the KL is below 0 on average ({f.numbers['mean']:.2g} over {f.numbers['rows']:.0f} rows), which no KL is. "
-        f"Its estimate averages log-ratios of tokens that the policy did not sample, or masks them wrongly"
-    )
 
 
 def _no_variance(f: Finding) -> str:
@@ -269,42 +209,12 @@ def _no_variance(f: Finding) -> str:
     return text + "".join(f" ({key} is a spread over prompts, not within a group)" for key in f.signals)
 
 
-def _few_weights(f: Finding) -> str:
-    return f"only {f.numbers['share']:.0%} of the batch counts by its importance weights"
-
-
-_GAPS = {
-    "engine_mismatch": "the mismatch of sampler and trainer",
-    "importance_ratio": "the mean importance weight of trainer to sampler",
-}
-
-
-def _sampler_gap(f: Finding) -> str:
-    n = f.numbers
-    return f"{_GAPS[f.signals[0]]} is {n['now']:.2g} (healthy: {n['low']:g} to {n['high']:g})"
-
-
 def _dip(f: Finding) -> str:
     n = f.numbers
-    resumes = "".join(f", after the resume at {step_name(part)}," for part in f.parts)
+    moved = "fell" if n["low"] < n["usual"] else "rose"
+    resumed = _resume(f)
     back = f"and came back by step {n['back']:g}" if "back" in n else "in one row"
-    return (
-        f"the reward {'fell' if n['low'] < n['usual'] else 'rose'} to {n['low']:.2g} at {step_name(f)}{resumes} {back}"
-    )
-
-
-def _jump(f: Finding) -> str:
-    resumes = "".join(f", after the resume at {step_name(part)}" for part in f.parts)
-    return f"the reward jumped from {f.numbers['before']:.2g} to {f.numbers['after']:.2g} at {step_name(f)}{resumes}"
-
-
-def _resumed(f: Finding) -> str:
-    return f"the training was resumed at {step_name(f)}"
-
-
-def _signal_changed(f: Finding) -> str:
-    name = f"the {f.signals[0].replace('_', ' ')}"
-    return f"{name} went from {f.numbers['before']:.2g} to {f.numbers['after']:.2g}"
+    return f"the reward {moved} to {n['low']:.2g} at {step_name(f)}{resumed and f'{resumed},'} {back}"
 
 
 def _freshness(f: Finding) -> str:
@@ -339,55 +249,112 @@ def _reads_zero(f: Finding) -> str:
     why = f"{shown}. That is normal with one update a rollout: {' and '.join(one for one, _ in whys)}"
     if "grad_norm" not in n:
         return f"{why}. Log the gradient norm: it should be above 0"
-    if n["grad_norm_most"] <= 0.0:
-        return f"{shown}, and so is the gradient norm in every row: nothing is learned"
     return f"{why}. The gradient norm is not 0 (median {n['grad_norm']:.2g})"
 
 
-_FINDINGS: Mapping[str, Callable[[Finding], str | tuple[str, str]]] = {
-    "not_finite": _not_finite,
-    "constant_reward": _constant_reward,
-    "stuck_reward": _stuck_reward,
-    "lost_reward": _lost_reward,
-    "instability_signs": _instability_signs,
-    "signal_fell": _signal_fell,
-    "signal_grew": _signal_grew,
-    "component_fell": _component_fell,
-    "evaluation_fell": _evaluation_fell,
-    "evaluation_stays": _evaluation_stays,
-    "solved": _solved,
-    "mostly_solved": _mostly_solved,
-    "at_ceiling": _at_ceiling,
-    "ended": _ended,
-    "ended_flat": _ended,
-    "rising": _rising,
-    "risen": _risen,
-    "holding": _holding,
-    "at_rest": _at_rest,
-    "flat": _flat,
-    "too_early": lambda f: "no failure detected; too early to tell whether the reward is rising",
-    "ends_low": _ends_low,
-    "slipped": _slipped,
-    "noise_hides": _noise_hides,
-    "constant_so_far": _constant_so_far,
-    "scheduled_weight": _scheduled_weight,
-    "swings": _swings,
-    "falls_early": _falls_early,
-    "few_rows": _few_rows,
-    "high_kl": lambda f: f"the KL to the reference is {amount(f.numbers['now'])} nats, which is far",
-    "truncated_step": _truncated_step,
-    "near_limit": _near_limit,
-    "no_variance": _no_variance,
-    "zero_gradient": lambda f: "the gradient norm of this step is 0 although its groups have reward variance",
-    "no_reward": lambda f: "every reward of this step is 0",
-    "few_weights": _few_weights,
-    "sampler_gap": _sampler_gap,
-    "dip": _dip,
-    "jump": _jump,
-    "resumed": _resumed,
-    "signal_changed": _signal_changed,
-    "reads_zero": _reads_zero,
-    "negative_kl": _negative_kl,
-    "freshness": _freshness,
+class Kind(NamedTuple):
+    """One kind of findings.
+
+    Attributes:
+        said: Its sentence: a template, or a function that gives one or both clauses.
+        mode: Mode that it belongs to, or `CANNOT_TELL`; "" where it belongs to none.
+        basis: What a status with such a finding rests on.
+    """
+
+    said: str | Callable[[Finding], str | tuple[str, str]]
+    mode: str = ""
+    basis: str = FAILURES
+
+
+_INSTABILITY = "dynamical_instability"
+_PATHS = "the drawn paths of the reward"
+_ROWS = "the reward's rows"
+_LEVEL = "the reward's level"
+_BOTH = "train and evaluation reward"
+_PARTS = "the reward components"
+_NUMBER = "the number of rows"
+_SCHEDULE = "the schedule and the reward"
+
+KINDS: Mapping[str, Kind] = {
+    # What a log shows of a mode
+    "not_finite": Kind(_not_finite, "lost_values", "the logged values"),
+    "constant_reward": Kind(
+        "the reward is {now:.4g} in every row and in every group, so the gradient is zero",
+        "advantage_degeneracy",
+        _ROWS,
+    ),
+    "stuck_reward": Kind(
+        "{signal} fell to {now:g} at {at} and stays there, while the evaluation reward is at {evaluation:.2g}",
+        _INSTABILITY,
+        _ROWS,
+    ),
+    "lost_reward": Kind(_FELL + "{since}{also}", _INSTABILITY, _PATHS),
+    "instability_signs": Kind("{parts}{since}", _INSTABILITY, "the logged signals"),
+    "falls_early": Kind(_falls_early, _INSTABILITY, _PATHS),
+    "swings": Kind(
+        "{signal} swings between {low:.2g} and {high:.2g} ({times:.0f} times down and back)", _INSTABILITY, _PATHS
+    ),
+    "signal_fell": Kind(_FELL),
+    "signal_grew": Kind(_signal_grew),
+    "component_fell": Kind(_component_fell, basis=_PARTS),
+    "scheduled_weight": Kind(
+        "only {name} falls, as a scheduled weight does ({best:.2g} to {now:.2g}), and takes the total from "
+        "{total_best:.2g} to {total_now:.2g}; the other components rest",
+        basis=_PARTS,
+    ),
+    "evaluation_fell": Kind(_evaluation_fell, "reward_hacking", _BOTH),
+    "evaluation_stays": Kind(_ROSE + " while {signal} stays at {now:.2g}", "reward_hacking", _BOTH),
+    "solved": Kind(_solved, "plateaued", "the evaluation reward"),
+    "mostly_solved": Kind(_mostly_solved, "plateaued", _LEVEL),
+    "at_ceiling": Kind(
+        "the train reward is at its ceiling ({level:.0%} of its range); only an evaluation can show more",
+        "plateaued",
+        _LEVEL,
+    ),
+    # Runs without failure
+    "ended": Kind(_ended, "growing", _SCHEDULE),
+    "ended_flat": Kind(_ended, "plateaued", _SCHEDULE),
+    "rising": Kind(_rising, "growing", _PATHS),
+    "risen": Kind("the reward has risen from {start:.3g} to {now:.3g}; no failure detected", "growing", _PATHS),
+    "holding": Kind(_holding, "plateaued", _PATHS),
+    "at_rest": Kind("the reward has plateaued at {now:.3g}", "plateaued", "the reward"),
+    "flat": Kind(_flat, "plateaued", _PATHS),
+    # Logs with too little information
+    "too_early": Kind("no failure detected; too early to tell whether the reward is rising", CANNOT_TELL, _NUMBER),
+    "ends_low": Kind(
+        "the reward went from {first:.2g} to {last:.2g} in {rewards:.0f} rows (best {most:.2g}){also}",
+        CANNOT_TELL,
+        _NUMBER,
+    ),
+    "slipped": Kind(
+        "no failure detected, but the reward lies below its start: {start:.3g}, now {now:.3g}", CANNOT_TELL, _PATHS
+    ),
+    "noise_hides": Kind(
+        "no failure detected; noise hides whether the reward rises "
+        "(change {change:.2g} [{low:.2g}, {high:.2g}] in {rewards:.0f} rows)",
+        CANNOT_TELL,
+        _PATHS,
+    ),
+    "constant_so_far": Kind(_constant_so_far, CANNOT_TELL, _ROWS),
+    "few_rows": Kind(_few_rows, CANNOT_TELL, "the number of rewards"),
+    # What one row shows
+    "high_kl": Kind(_high_kl),
+    "truncated_step": Kind(_truncated_step),
+    "no_variance": Kind(_no_variance),
+    "zero_gradient": Kind("the gradient norm of this step is 0 although its groups have reward variance"),
+    "no_reward": Kind("every reward of this step is 0"),
+    "sampler_gap": Kind("{signal} is {now:.2g} (healthy: {low:g} to {high:g})"),
+    # Events that are over, and changes at a resume
+    "dip": Kind(_dip),
+    "jump": Kind("the reward jumped from {before:.2g} to {after:.2g} at {at}{resume}"),
+    "resumed": Kind("the training was resumed at {at}"),
+    "signal_changed": Kind("{signal} went from {before:.2g} to {after:.2g}"),
+    # Why a loss or clip ratio reads as zero, what a KL below zero means, how old completions are
+    "reads_zero": Kind(_reads_zero),
+    "negative_kl": Kind(
+        "the KL is below 0 on average ({mean:.2g} over {rows:.0f} rows), which no KL is. "
+        "Its estimate averages log-ratios of tokens that the policy did not sample, or masks them wrongly"
+    ),
+    "freshness": Kind(_freshness),
 }
-"""Kind that is no mode → its template."""
+"""Kind that is no mode → its sentence, mode and basis."""

@@ -14,11 +14,8 @@ from bayes_grpo.common.intervals import Interval
 from bayes_grpo.common.results import Result
 from bayes_grpo.common.text import StepName
 from bayes_grpo.diagnosis.action_words import action_clause
-from bayes_grpo.diagnosis.finding_words import finding_clauses
+from bayes_grpo.diagnosis.finding_words import FAILURES, KINDS, finding_clauses
 from bayes_grpo.diagnosis.wording import as_sentence
-
-CANNOT_TELL = "cannot_tell"
-"""Mode of the finding of a log with too little information."""
 
 FindingKind = Literal[
     # Modes: without an onset merely possible, with an end an earlier episode.
@@ -34,27 +31,13 @@ FindingKind = Literal[
     # Logs with too little information.
     "too_early", "ends_low", "slipped", "noise_hides", "constant_so_far", "falls_early", "few_rows",
     # What one row shows.
-    "high_kl", "truncated_step", "near_limit", "no_variance", "zero_gradient", "no_reward", "few_weights",
-    "sampler_gap",
+    "high_kl", "truncated_step", "no_variance", "zero_gradient", "no_reward", "sampler_gap",
     # Events that are over, and changes at a resume.
     "dip", "jump", "resumed", "signal_changed",
     # Why a loss or clip ratio reads as zero, what a KL below zero means, how old completions are.
     "reads_zero", "negative_kl", "freshness",
 ]  # fmt: skip
 """Kinds of findings."""
-
-_MODE_OF: Mapping[str, str] = {
-    **dict.fromkeys(("not_finite",), "lost_values"),
-    **dict.fromkeys(("constant_reward",), "advantage_degeneracy"),
-    **dict.fromkeys(
-        ("stuck_reward", "lost_reward", "instability_signs", "falls_early", "swings"), "dynamical_instability"
-    ),
-    **dict.fromkeys(("evaluation_fell", "evaluation_stays"), "reward_hacking"),
-    **dict.fromkeys(("solved", "mostly_solved", "at_ceiling", "holding", "at_rest", "flat", "ended_flat"), "plateaued"),
-    **dict.fromkeys(("rising", "risen", "ended"), "growing"),
-    **dict.fromkeys(("too_early", "ends_low", "slipped", "noise_hides", "constant_so_far", "few_rows"), CANNOT_TELL),
-}
-"""Kind that is no mode → mode that it belongs to, or `CANNOT_TELL`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +70,14 @@ class Finding(Result):
     @property
     def mode(self) -> str:
         """Mode that it belongs to, `CANNOT_TELL`, or its kind where it belongs to none."""
-        return _MODE_OF.get(self.kind, self.kind)
+        known = KINDS.get(self.kind)
+        return self.kind if known is None or not known.mode else known.mode
+
+    @property
+    def basis(self) -> str:
+        """What a status with it rests on."""
+        known = KINDS.get(self.kind)
+        return FAILURES if known is None else known.basis
 
     @property
     def clause(self) -> str:

@@ -100,7 +100,8 @@ class Status(Result):
     @property
     def evidence(self) -> str:
         """Basis of status and action."""
-        return _basis_of(self.finding, self.action.reason)
+        also = {"finding": "", "forecast": " and the forecast", "costs": " and the costs given"}
+        return self.finding.basis + also[self.action.reason]
 
     @property
     def past(self) -> str:
@@ -123,30 +124,3 @@ class Status(Result):
     def named(self) -> str:
         """The status with its probability, such as "FAILED (88%)"."""
         return self.status.upper() + ("" if self.chance is None else f" ({percent(self.chance)})")
-
-
-_MEANS = "the drawn paths of the reward"
-_BASIS: Mapping[str, str] = {
-    **dict.fromkeys(("lost_reward", "falls_early", "swings", "rising", "risen", "holding", "flat"), _MEANS),
-    **dict.fromkeys(("slipped", "noise_hides"), _MEANS),
-    **dict.fromkeys(("constant_reward", "constant_so_far", "stuck_reward"), "the reward's rows"),
-    **dict.fromkeys(("mostly_solved", "at_ceiling"), "the reward's level"),
-    **dict.fromkeys(("ended", "ended_flat"), "the schedule and the reward"),
-    **dict.fromkeys(("evaluation_fell", "evaluation_stays"), "train and evaluation reward"),
-    **dict.fromkeys(("too_early", "ends_low"), "the number of rows"),
-    "not_finite": "the logged values",
-    "instability_signs": "the logged signals",
-    **dict.fromkeys(("component_fell", "scheduled_weight"), "the reward components"),
-    "solved": "the evaluation reward",
-    "at_rest": "the reward",
-    "few_rows": "the number of rewards",
-}
-"""Kind → what a status with such a finding rests on, where that is not the failure probabilities."""
-
-
-def _basis_of(f: Finding, reason: str) -> str:
-    """Basis of a status by its finding and the reason of its action, such as "the failure probabilities"."""
-    basis = _BASIS.get(f.kind, "the failure probabilities")
-    if f.kind == "holding" and "planned" in f.numbers:
-        basis = "the plan"
-    return basis + {"finding": "", "forecast": " and the forecast", "costs": " and the costs given"}[reason]

@@ -34,6 +34,9 @@ _SIGNALS: Mapping[str, str] = {
     "eval_reward": "the evaluation reward",
     "grad_norm": "the gradient norm",
     "kl": "the KL",
+    "engine_mismatch": "the mismatch of sampler and trainer",
+    "importance_ratio": "the mean importance weight of trainer to sampler",
+    "importance_ess": "the effective share of the importance weights",
 }
 
 

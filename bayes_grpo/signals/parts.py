@@ -8,7 +8,7 @@ otherwise every part keeps its own unit, and there is no share. Every Δr_i is t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -123,9 +123,3 @@ def _part(
         falls_since=path.best_step if fell else None,
         change=change,
     )
-
-
-def most_risen(parts: Sequence[PartTrend]) -> PartTrend | None:
-    """The reward function that rose most, by more than its own uncertainty; None where none did."""
-    rose = [p for p in parts if p.kind == FUNCTION and interval(p.change).low > 0.0]
-    return max(rose, key=lambda p: float(np.median(p.change)), default=None)

@@ -12,7 +12,7 @@ from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.diagnosis.facts import Facts
 from bayes_grpo.diagnosis.mode import timeline_of
 from bayes_grpo.logs.run import Run
-from bayes_grpo.signals.parts import most_risen, parts_of, weights_of
+from bayes_grpo.signals.parts import parts_of, weights_of
 from bayes_grpo.views.plots.diagnosis import plot_part
 from tests.diagnosis.conftest import ROWS
 from tests.helpers.command import call
@@ -110,12 +110,6 @@ def test_status_and_table_have_one_fall(low):
     assert (since is not None, bool(named)) == ((False, False) if low > 0.8 else (True, True))
 
 
-def test_what_rises_and_what_takes_it_back_are_named():
-    found = parts(with_parts())
-    assert there(most_risen(found)).name == "format"
-    assert {p.name for p in found} == {"format", "length", "correct"}
-
-
 @pytest.mark.parametrize("weights", [(1.0, 1.0, 1.0), (2.0, 0.5, 3.0), (0.1, 1.0, 0.0)])
 def test_weights_are_those_with_which_the_functions_add_up(weights):
     run = with_parts(weights)
@@ -132,10 +126,8 @@ def test_functions_that_do_not_add_up_keep_their_own_units():
     assert {p.name: float(np.median(p.change)) for p in parts(run)}["format"] == pytest.approx(0.42, abs=0.03)
 
 
-def test_functions_without_a_change_are_not_named():
-    made = {"a": 0.3 + noise(1), "b": 0.5 + noise(2)}
-    found = parts(make_run(steps(ROWS), made["a"] + made["b"], components=made))
-    assert most_risen(found) is None
+def test_one_function_alone_is_no_part():
+    made = {"a": 0.3 + noise(1)}
     assert parts(make_run(steps(ROWS), made["a"], components={"a": made["a"]})) == ()
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from bayes_grpo.common.intervals import interval, span_text
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.view import RunView
+from bayes_grpo.diagnosis.wording import signal_words
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.signals import SIGNALS, STANDARD, Healthy, healthy_text
 from bayes_grpo.signals.thresholds import THRESHOLDS
@@ -29,10 +30,8 @@ _SHIFTED = {_GAPS["k1"].word: 1.0, _GAPS["signed"].word: -1.0, _GAPS["abs"].word
 """Definition → sign of the constant by which the renormalization of top-p or top-k sampling shifts it."""
 _LARGEST_SHIFT = -math.log(0.7)
 """Shift by top-p sampling from 70% of the probability, in nats."""
-_WORDS = {
-    "importance_ess": "the effective share of the importance weights",
-    "importance_ratio": "the mean importance weight",
-}
+SAMPLER_SIGNALS = ("engine_mismatch", *_WEIGHTS)
+"""Signals of the mismatch."""
 
 
 class EngineGap(Mode):
@@ -54,12 +53,12 @@ class EngineGap(Mode):
     def text(self, view: RunView, first: float, last: float) -> str:
         """Level of what is outside its healthy range, else the growth of the mismatch."""
         out = []
-        for name in ("engine_mismatch", *_WEIGHTS):
+        for name in SAMPLER_SIGNALS:
             outside, path, healthy = _outside(view, name), view.signal(name), sampler_range(view.run, name)
             if outside is None or path is None or healthy is None or outside[:, -1].mean() < THRESHOLDS.probable:
                 continue
             word = view.run.definitions.get(name, STANDARD)
-            what = _WORDS.get(name, f"the mismatch of sampler and trainer ({word})")
+            what = signal_words(name) + (f" ({word})" if name == "engine_mismatch" else "")
             start, now = (float(np.median(x)) for x in (path.start, path.now))
             moved, why = f"is {now:.2g}", ""
             if abs(now - start) > THRESHOLDS.half * abs(start):

@@ -83,7 +83,7 @@ def zeros_of(view: RunView) -> Finding | None:
         numbers["updates"] = float(updates.value)
     norm = view.logged("grad_norm")
     if norm.rows:
-        numbers |= {"grad_norm": float(np.median(norm.value)), "grad_norm_most": float(norm.value.max())}
+        numbers["grad_norm"] = float(np.median(norm.value))
     return Finding(kind="reads_zero", signals=tuple(zero), numbers=numbers)
 
 

@@ -12,10 +12,8 @@ from __future__ import annotations
 import numpy as np
 
 from bayes_grpo.common.intervals import interval, span_text
-from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.mode import HELD_OUT, Calibration, Mode
 from bayes_grpo.diagnosis.view import RunView
-from bayes_grpo.signals.parts import most_risen, parts_of
 from bayes_grpo.signals.path import SignalPath
 from bayes_grpo.signals.thresholds import THRESHOLDS
 
@@ -55,9 +53,7 @@ class RewardHacking(Mode):
         train = span_text(interval(view.reward.change(begin, end)), level=False)
         held_out = span_text(interval(path.change(begin, end)), level=False)
         both = f"the train reward changed by {train}, the {view.paths.held_out_name} reward by {held_out}"
-        rises = most_risen(parts_of(view.paths))
-        most = "" if rises is None else f"; of the reward functions, {plain(rises.name, 40)} rises most"
-        return f"since step {begin:g} {both}{most}"
+        return f"since step {begin:g} {both}"
 
 
 def changes(view: RunView, path: SignalPath) -> tuple[np.ndarray, np.ndarray]:
