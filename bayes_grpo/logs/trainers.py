@@ -23,7 +23,7 @@ GENERIC = trainer_row(
         ^success_rate ^score ^correct ^exact_match ^chrf ^bleu ^f1 ^total_rewards_mean eval/**/reward
         eval/**/reward/mean eval/**/mean_reward eval/**/accuracy val/**/reward val/**/accuracy test/**/reward
         eval/**/pass_at_1 eval/**/pass@1;
-        reward_std: reward_std reward/std std_reward reward_stdev rewards/std group_reward_std rollout_reward_std;
+        reward_std: reward_std reward/std std_reward reward_stdev rewards/std group_reward_std rollout_reward_std std;
         frac_reward_zero_std: frac_reward_zero_std zvf zero_variance_frac zero_std_frac zero_std_ratio frac_zero_std
         flat_group_fraction zero_std_group_ratio zero_advantage_fraction degenerate_frac;
         entropy: ~entropy policy/entropy token_entropy optim/entropy ~policy_entropy;
