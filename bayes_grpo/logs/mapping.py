@@ -40,6 +40,11 @@ _NO_SPREAD = re.compile(
     r"^(?!.*non)(?=.*group)(?:.*(?:zero|no)[-_ ].*(?:std|var|spread)|.*(?:flat|degenerate))|^zero_std%?$"
 )
 """Words for the share of groups without spread."""
+_CONTRAST = re.compile(
+    r"^(?!.*advantage)(?:.*(?:informative|effective|mixed|useful|contrastive|non_?zero_(?:std|var\w*))_(?:\w+_)?groups?"
+    r"|.*groups?_(?:informative|mixed|with_(?:signal|contrast|spread|variance))|effective_signal)"
+)
+"""Words for the share of the others, which have some."""
 _SPREAD_OF_ADVANTAGES = (
     "adv_std",
     "advantage_std",
@@ -265,9 +270,24 @@ def _signals(columns: Columns, choices: Choices) -> dict[str, np.ndarray]:
     for derived in (d for t in (columns.trainer, *TRAINERS) for d in t.derived):
         if derived.signal not in signals and (values := _combined(columns, derived)) is not None:
             signals[derived.signal] = values
-    if "frac_reward_zero_std" not in signals and (flat := _without_advantages(columns)) is not None:
-        signals["frac_reward_zero_std"] = flat
+    for flat_groups in (_without_contrast, _without_advantages):
+        if "frac_reward_zero_std" not in signals and (flat := flat_groups(columns)) is not None:
+            signals["frac_reward_zero_std"] = flat
     return signals
+
+
+def _without_contrast(columns: Columns) -> np.ndarray | None:
+    """What is left of the share of groups with spread, shape (n,); None where no key, or several, read like one.
+
+    A count of the one group of a step is 0 or 1, as a share is not in every row.
+    """
+    index = columns.index
+    keys = [k for words, k in index.raw.items() if _CONTRAST.search(words) and _is_share(index.table.column(k))]
+    if len(keys) != 1 or np.all(np.nan_to_num(values := index.table.column(keys[0])) % 1.0 == 0.0):
+        return None
+    columns.use("frac_reward_zero_std", keys, f"1 - {keys[0]}")
+    columns.definitions["frac_reward_zero_std"] = STANDARD
+    return 1.0 - values
 
 
 def _without_advantages(columns: Columns) -> np.ndarray | None:

@@ -122,6 +122,15 @@ def test_a_penalty_of_kl_may_have_its_coefficient(key, word):
     assert run.definitions.get("kl") == word
 
 
+@pytest.mark.parametrize("key", ["informative_groups", "train/mixed_group_rate", "nonzero_std_group_ratio"])
+def test_a_share_of_groups_with_spread_is_1_minus_that_of_those_without(key):
+    rows = [{"step": i, "reward": 0.1 * i, key: 0.25 * (i % 5)} for i in range(1, 9)]
+    share = read_log(rows).signals["frac_reward_zero_std"]
+    np.testing.assert_allclose(share, [1.0 - row[key] for row in rows])
+    counts = [row | {key: float(i % 2)} for i, row in enumerate(rows)]
+    assert "frac_reward_zero_std" not in read_log(counts).signals
+
+
 def test_advantages_without_spread_are_groups_without_any():
     rows = [{"step": i, "reward": 1.75, "adv_std": 0.0} for i in range(1, 11)]
     assert_read(read_log(rows), signals={"frac_reward_zero_std": 1.0})
