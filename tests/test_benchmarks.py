@@ -70,13 +70,6 @@ def test_every_flag_of_a_command_that_is_interrupted_is_one_that_it_takes(words:
     assert {word for word in words if word.startswith("--")} <= taken
 
 
-def test_a_learner_says_how_it_was_called(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(sys, "argv", [str(LEARNERS / "pool.py"), "/private/cache", "--index", "/private/index.csv"])
-    content = json.loads(keep("learn_pool", {"logs": 3}, tmp_path).read_text())
-    assert content["command"] == "python -m benchmarks.lab.learners.pool cache --index index.csv"
-    assert RESULTS == ROOT / "benchmarks" / "results"
-
-
 @pytest.mark.parametrize("path", [p for p in PROGRAMS if p.parent == LEARNERS], ids=lambda p: p.stem)
 def test_every_learner_tells_its_options(path: Path, monkeypatch, capsys):
     program = importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
@@ -98,5 +91,9 @@ def test_a_kept_result_says_what_it_rests_on(tmp_path: Path, monkeypatch):
     assert content["machine"]["cpu"]
     assert {"python", "jax", "numpyro", "arviz", "bayes-grpo"} == set(content["versions"])
     assert list(tmp_path.iterdir()) == [path]
+    monkeypatch.setattr(sys, "argv", [str(LEARNERS / "pool.py"), "/private/cache", "--index", "/private/index.csv"])
     keep("backtest", {"ratio": 0.7}, tmp_path)
-    assert json.loads(path.read_text())["result"] == {"ratio": 0.7}
+    again = json.loads(path.read_text())
+    assert again["result"] == {"ratio": 0.7}
+    assert again["command"] == "python -m benchmarks.lab.learners.pool cache --index index.csv"
+    assert RESULTS == ROOT / "benchmarks" / "results"

@@ -25,12 +25,13 @@ ELSEWHERE = ("live", "how/sweep", "how/reference_runs")
 """Pages whose code needs a trainer, or a family of logs: `tests/live/test_examples.py`, `tests/families` and
 `tests/references` run it."""
 LOG = "notebooks/data/softmax_policy_grpo.json"
+BESIDE = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")
 CODE = [p for p in WRITTEN if blocks(p, "python") and named(p) not in ELSEWHERE]
 LONG = ("how/python", "how/report", "how/watch", "how/own_regime")
 """Pages whose code fits every law, or one of its own."""
 
 
-@pytest.mark.parametrize("path", WRITTEN, ids=named)
+@pytest.mark.parametrize("path", [*WRITTEN, *map(ROOT.joinpath, BESIDE)], ids=lambda path: path.stem)
 def test_links_and_pictures_lead_somewhere(path: Path):
     text = path.read_text(encoding="utf-8")
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", text):

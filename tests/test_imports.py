@@ -24,15 +24,24 @@ def modules():
     return modules_of(ROOT / "bayes_grpo")
 
 
+HEAVY = {
+    *("jax", "numpyro", "pandas", "pyarrow", "arviz", "arviz_base", "arviz_stats", "matplotlib", "scipy", "xarray"),
+    "h5netcdf",
+}
+
+
 @pytest.mark.parametrize(
     ("module", "spared"),
     [
+        ("cli.entry", HEAVY),
+        ("cli.app", HEAVY),
+        ("logs", HEAVY),
         ("diagnosis.diagnose", {"jax", "scipy", "pandas", "xarray", "matplotlib"}),
         ("forecasting.forecast", {"scipy", "pandas", "xarray", "arviz_stats", "numpyro", "matplotlib"}),
         ("report", {"jax", "scipy", "pandas", "xarray", "matplotlib"}),
     ],
 )
-def test_a_command_imports_nothing_that_its_answer_does_not_need(module, spared):
+def test_a_module_imports_nothing_that_its_answer_does_not_need(module, spared):
     program = f"import sys, bayes_grpo.{module}; print(*sorted({spared!r} & set(sys.modules)))"
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert found.stdout.split() == []

@@ -58,28 +58,6 @@ def test_the_rivals_find_the_curve_they_assume():
         assert 0.004 < found.sd[0] < 0.05, name
 
 
-def test_the_simple_rivals():
-    y = np.concatenate([np.zeros(30), np.ones(10)])
-    np.testing.assert_array_equal(RIVALS["mean10"](STEP, y, AHEAD).mean, 1.0)
-    np.testing.assert_array_equal(RIVALS["last"](STEP, y, AHEAD).mean, 1.0)
-    assert RIVALS["mean10"](STEP[:6], y[:6] + STEP[:6], AHEAD).mean[0] == pytest.approx(3.5)
-
-
-def test_exponential_smoothing_follows_a_level():
-    pytest.importorskip("statsmodels")
-    y = 0.5 + 0.02 * np.random.default_rng(5).standard_normal(40)
-    found = RIVALS["ets"](STEP, y, AHEAD)
-    assert np.all(np.abs(found.mean - 0.5) < 0.05)
-    assert np.all(found.sd > 0.01)
-
-
-def test_draws_of_a_rival_have_its_moments():
-    found = RIVALS["mean10"](STEP, np.random.default_rng(6).standard_normal(40), AHEAD)
-    draws = found.draws(1000)
-    np.testing.assert_allclose(draws.mean(0), found.mean, atol=1e-9)
-    np.testing.assert_allclose(draws.std(0), found.sd, rtol=0.01)
-
-
 def test_a_row_out_of_reach_of_all_draws_has_a_finite_score():
     constant, y = np.full((500, 1), 0.25), np.array([1.0])
     found = float(log_score(constant, y)[0])

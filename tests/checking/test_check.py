@@ -12,11 +12,7 @@ from bayes_grpo import SamplerSettings, check, fit, save_fit
 from bayes_grpo.checking import CheckLine, Residuals, check_sentence, combined, findings_of, residuals_of
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.comparison.changes import CLEAR_FACTOR
-from bayes_grpo.regimes import get_regime
-from bayes_grpo.views.plots.fitting import plot_residuals
-from benchmarks.calibration.calibration import PRIORS, SHARED, empty_run, simulate, with_reward
 from tests.helpers.command import call
-from tests.helpers.pictures import halves
 from tests.helpers.runs import make_run, rising_run, steps
 from tests.helpers.selection import few
 
@@ -135,12 +131,6 @@ def test_residuals_are_standardised_and_exact(rising):
     assert np.all(scale >= noise * (1 - 1e-9))
 
 
-def test_the_picture_fits_into_a_part_of_a_figure(rising):
-    left, right = halves()
-    assert plot_residuals(rising, check(rising), figure=left) is left
-    assert (len(left.axes), len(right.axes)) == (1, 0)
-
-
 @pytest.mark.thorough
 def test_few_rows_are_refused():
     with warnings.catch_warnings():
@@ -158,38 +148,6 @@ def test_the_command_line_checks_a_saved_fit(rising, tmp_path):
     assert done.code == 0, done.err
     assert json.loads(done.out)["check"]["sentence"] == check(rising).sentence
     assert call("fit", path, "--regime", "flat").code == 3
-
-
-@pytest.mark.thorough
-def test_a_fit_that_did_not_converge_is_checked_and_says_so(tmp_path):
-    """Two hundred draws cannot have an effective size of four hundred in every parameter."""
-    rng = np.random.default_rng(5)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        result = fit(make_run(np.arange(1.0, 31), rng.standard_normal(30)), "flat", sampler=FEW)
-    assert not result.convergence.passed
-    save_fit(result, tmp_path / "few.nc")
-    done = call("fit", tmp_path / "few.nc", "--details")
-    assert done.code == 4, done.err
-    assert "The sampler did not converge" in done.out
-    assert check(result).sentence.split()[0] in done.out
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["exponential", "oscillator"])
-def test_the_law_s_own_rows_alarm_one_time_in_twenty(name):
-    """Whole fits: parameters from the prior, rows from the law, posterior by NUTS, then the checks."""
-    regime, seen, n = get_regime(name), [], 200
-    for i in range(n):
-        rng = np.random.default_rng([11, i])
-        empty = empty_run(schedule=bool(i % 2))
-        _, y = simulate(regime, empty, False, rng)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            result = fit(with_reward(empty, y), regime, priors=SHARED | PRIORS[name], seed=i)
-        seen.append([f.tail for f in check(result).findings])
-    shares = np.mean(np.array(seen) < 0.05, axis=0)[:3]
-    assert np.all(np.abs(shares - 0.05) < 3.5 * np.sqrt(0.05 * 0.95 / n)), dict(zip(NAMES, shares, strict=False))
 
 
 def test_every_clear_break_is_named_with_its_steps():

@@ -98,28 +98,6 @@ def test_converged_fit_exits_with_0_and_recovers_the_curve(converged: Session):
     assert converged.result["r2"] > 0.95
 
 
-def test_json_is_complete(converged: Session):
-    result = converged.result
-    assert set(result) >= {
-        "verdict", "rows", "probabilities", "r2", "r2_latent", "now", "levels", "rose", "past_peak", "rate_left",
-        "rate_ended", "convergence", "warnings", "assumed", "notes", "about", "regime",
-    }  # fmt: skip
-    assert set(by_name(result)) >= {"relaxation_time", "fixed_point", "initial_reward", "half_gain_step"}
-    for row in result["rows"]:
-        assert set(row) >= {"name", "unit", "meaning", "posterior", "prior", "contraction", "mostly_prior"}
-        for kind in ("posterior", "prior"):
-            assert row[kind]["level"] == 0.9
-            assert row[kind]["low"] <= row[kind]["median"] <= row[kind]["high"], row
-    assert 0.99 < result["probabilities"]["growth"] <= 1.0
-    assert result["convergence"]["passed"] is True
-    assert result["convergence"]["divergences"] == 0
-    assert (result["regime"], result["interval_level"], result["seed"]) == ("exponential", 0.9, 0)
-    about = result["about"]
-    assert (about["signal"], about["rows"]) == ("reward", 40)
-    assert (about["first_step"], about["last_step"]) == (1.0, 40.0)
-    assert about["source"] == str(converged.log)
-
-
 def test_files_are_whole_and_alone(converged: Session):
     assert names_in(converged.saved.parent) == ["fit.nc", "fit.png", "trainer_state.json"]
     assert converged.plot.read_bytes().startswith(b"\x89PNG")
@@ -137,19 +115,6 @@ def test_saved_fit_loads_with_the_same_numbers(converged: Session):
     assert fit.convergence.passed
     assert fit.data["log_likelihood"]["y"].dims == ("chain", "draw", "step")
     np.testing.assert_array_equal(fit.step(), np.arange(1.0, 41.0))
-
-
-def test_text_has_the_verdict_first_then_table_then_assumptions(log: Path):
-    outcome = call("fit", log, *SHORT, "--set", "group_size=4", "-q")
-    assert outcome.code == NOT_CONVERGED
-    assert outcome.err == ""
-    lines = outcome.out.splitlines()
-    assert lines[0] == "The sampler did not converge; do not use these numbers."
-    order = [outcome.out.index(x) for x in ("Do now", "40 rows of reward", "90% interval", "fixed point", "Assumed")]
-    assert order == sorted(order)
-    assert "momentum" in outcome.out[order[-1] :]
-    assert "group_size" not in outcome.out  # it was stated
-    assert "\x1b" not in outcome.out
 
 
 def test_not_converged_is_exit_code_4_replaces_an_older_file_whole_and_the_seed_decides(log: Path, tmp_path: Path):
@@ -213,49 +178,6 @@ def test_unknown_and_absent_signals(log: Path):
     check_refusal(call("fit", log, *SHORT, "--signal", "eval"), log.name, "--signal reward")
 
 
-@pytest.mark.thorough
-def test_held_out_reward_alone_is_fitted_and_said_so(tmp_path: Path, curve: np.ndarray):
-    rows = [{"step": s, "loss": 0.1, "eval_reward": r} for s, r in enumerate(curve.tolist(), 1)]
-    path = tmp_path / "evals.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    outcome = call("fit", path, *SHORT, "--json")
-    assert outcome.code == NOT_CONVERGED
-    result = strict_json(outcome.out)
-    assert result["about"]["signal"] == "eval_reward"
-    assert any("evaluation reward was fitted instead" in note for note in result["notes"])
-    check_refusal(call("fit", path, *SHORT, "--signal", "reward"), path.name, "--signal eval")
-
-
-@pytest.mark.thorough
-def test_stated_settings_are_no_longer_assumed(log: Path, tmp_path: Path, curve: np.ndarray, write_trl_log: WriteLog):
-    def assumed(*arguments: Any) -> set[str]:
-        result = strict_json(call("fit", *arguments, *SHORT, "--json").out)
-        return {line.split(" = ")[0] for line in result["assumed"]}
-
-    assert assumed(log) >= {"group_size", "momentum", "refresh_interval"}
-    stated = ("group_size=16", "momentum=0.5", "refresh_interval=2", "momentum_convention=heavy_ball")
-    flags = [word for text in stated for word in ("--set", text)]
-    assert not assumed(log, *flags) & {"group_size", "momentum", "refresh_interval", "momentum_convention"}
-    beside = write_trl_log(tmp_path / "trainer_state.json", curve)
-    (tmp_path / "bayes_grpo.toml").write_text("[settings]\ngroup_size = 16\nmomentum = 0.5\n")
-    assert not assumed(beside) & {"group_size", "momentum"}
-    assert "refresh_interval" in assumed(beside)
-
-
-@pytest.mark.parametrize(
-    ("setting", "parts"),
-    [
-        ("colour=3", ("'colour'", "group_size")),
-        ("momentum=1.5", ("momentum", "[0, 1)")),
-        ("group_size=0", ("group_size", "at least 1")),
-        ("schedule=square", ("schedule", "cosine")),
-    ],
-)
-def test_impossible_settings(log: Path, setting: str, parts: tuple[str, ...]):
-    check_refusal(call("fit", log, *SHORT, "--set", setting), *parts, code=USAGE)
-    check_refusal(call("inspect", log, "--set", setting), *parts, code=USAGE)
-
-
 @pytest.mark.parametrize(
     "arguments",
     [["fit"], ["fit", "x", "--colour"], ["fit", "x", "--seed", "a"], ["fit", str(EXAMPLE), "--set", "y"], ["fly"]],
@@ -309,14 +231,6 @@ def test_unreadable_paths(tmp_path: Path, kind: str):
     assert names_in(tmp_path) == before
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root reads everything")
-def test_a_log_without_permission(tmp_path: Path):
-    path = tmp_path / "secret.csv"
-    path.write_text("step,reward\n1,0.1\n")
-    path.chmod(0)
-    check_refusal(call("fit", path), "secret.csv", "check path and permissions")
-
-
 @pytest.mark.parametrize("option", ["--out", "--plot"])
 def test_places_that_cannot_be_written(log: Path, tmp_path: Path, option: str):
     """Refused before any sampling: the log is not even opened."""
@@ -344,17 +258,6 @@ def test_pictures_of_unknown_kind(log: Path, tmp_path: Path, command: str):
 
 
 # ---- inspect
-
-
-def test_inspect_shows_rows_settings_and_origins(log: Path, tmp_path: Path):
-    outcome = call("inspect", log, "--details", "--plot", tmp_path / "log.png", "--set", "group_size=4")
-    assert (outcome.code, outcome.err) == (OK, "")
-    assert "40 rows, steps 1 to 40, 0 evaluations" in outcome.out
-    line = next(x for x in outcome.out.splitlines() if "group_size" in x)
-    assert "4" in line
-    assert "user" in line
-    assert (tmp_path / "log.png").read_bytes().startswith(b"\x89PNG")
-    assert names_in(tmp_path) == ["log.png"]
 
 
 # ---- hostile text

@@ -161,20 +161,6 @@ def test_no_room_for_the_output_is_one_line(log):
     assert done.stderr == "bayes-grpo: standard output: cannot write there (No space left on device); free some room\n"
 
 
-SMALL = "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
-SMALL += "resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000)); import sys; sys.argv[0] = 'bayes-grpo'; "
-SMALL += "from bayes_grpo.cli.entry import main; main()"
-
-
-@pytest.mark.thorough
-def test_no_room_for_a_file_is_one_line_and_no_half_file(log, tmp_path):
-    words = [sys.executable, "-c", SMALL, "inspect", log, "--plot", tmp_path / "a.png"]
-    done = subprocess.run(list(map(str, words)), capture_output=True, text=True, timeout=120)
-    assert done.returncode == 3
-    assert done.stderr.splitlines()[-1].startswith(f"bayes-grpo: {tmp_path / 'a.png'}: cannot write there (")
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["log.csv"]
-
-
 @pytest.mark.thorough
 def test_a_home_that_cannot_be_written_costs_nothing(log, tmp_path):
     (tmp_path / "home").write_text("")

@@ -9,23 +9,6 @@ from tests.helpers.command import call
 from tests.helpers.probes import noisy_probes
 
 
-@pytest.mark.thorough
-def test_simulated_runs_are_read_like_any_log(tmp_path):
-    place = tmp_path / "runs"
-    code, out, _ = call("simulate", "plateau", "--out", place, "--n", 2, "--seed", 3, "--json")
-    assert code == 0
-    found = json.loads(out)
-    assert found["headline"].startswith("2 runs of plateau in ")
-    truths = found["runs"]
-    assert len(truths) == 2
-    assert truths[0]["failure_mode"] is None
-    code, out, _ = call("inspect", place / "run-000", "--json")
-    assert code == 0
-    settings = json.loads(out)["settings"]
-    assert settings["refresh_interval"]["value"] == truths[0]["settings"]["refresh_interval"]
-    assert settings["refresh_interval"]["provenance"] == "config"
-
-
 def test_existing_directory_is_left_alone(tmp_path):
     (tmp_path / "mine.txt").write_text("kept")
     code, _, err = call("simulate", "plateau", "--out", tmp_path)

@@ -66,20 +66,6 @@ def test_what_cannot_be_done_is_said(tmp_path: Path, log: Path):
     assert not page.exists()
 
 
-def test_demo_refuses_a_directory_that_exists(tmp_path: Path):
-    done = call("simulate", "--demo", "--out", tmp_path)
-    assert done.code == 3
-    assert "expected a new directory" in done.err
-
-
-@pytest.mark.slow
-def test_demo_does_everything(tmp_path: Path):
-    done = call("simulate", "--demo", "--out", tmp_path / "demo")
-    assert done.code == 0, done.err
-    assert "Outcome:" in done.out
-    assert (tmp_path / "demo" / "report.html").stat().st_size > 100_000
-
-
 def test_reference_runs_are_those_of_the_forecast(tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch):
     asked = []
 

@@ -96,21 +96,6 @@ def test_a_price_above_every_slope_stops_now():
     assert "The best later step, 110," in found.sentence
 
 
-def test_free_steps_of_a_rising_curve_run_to_the_end():
-    found = decide(saturating(100.0, 0.4), cost_per_step=0.0, value_per_reward=2.0)
-    assert found.recommended == found.until == 600.0
-    assert "Continue to the end, step 600" in found.sentence
-
-
-def test_scale_of_money_does_not_matter():
-    rng = np.random.default_rng(1)
-    forecast = saturating(rng.uniform(30, 300, 500), rng.normal(0.2, 0.2, 500))
-    small = decide(forecast, cost_per_step=0.1, value_per_reward=200.0)
-    large = decide(forecast, cost_per_step=100.0, value_per_reward=200_000.0)
-    assert small.recommended == large.recommended
-    assert large.net == pytest.approx(1000.0 * small.net)
-
-
 def test_draws_that_are_not_finite_do_not_count():
     latent = saturating(100.0, np.full(10, 0.4)).latent.copy()
     latent[3] = np.nan
@@ -192,22 +177,6 @@ def test_flags_that_are_no_question(flags: dict[str, Any], said: str):
     with pytest.raises(SettingError, match=said) as caught:
         StoppingCosts(**flags)
     assert "\n" not in str(caught.value)
-
-
-def test_terminal_and_json_show_the_recommendation():
-    rng = np.random.default_rng(3)
-    forecast = saturating(rng.uniform(50, 200, 400), rng.normal(0.4, 0.1, 400))
-    assert StoppingCosts().answer(forecast) is None
-    found = there(StoppingCosts(cost_per_step=1.0, value_per_reward=1000.0).answer(forecast))
-    text = text_of(found)
-    marked = [line.split() for line in text.splitlines() if line.endswith("recommended")]
-    assert [row[0] for row in marked] == [f"{found.recommended:g}"]
-    first = next(line.split() for line in text.splitlines() if line.strip().startswith("now, 100"))
-    assert first[2:4] == ["+0.000", "0"]
-    content = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert len(content["table"]) == 51
-    assert content["table"][0] == {"step": 100.0, "gain": 0.0, "net": 0.0, "net_low": 0.0, "net_high": 0.0}
-    assert content["sentence"] == found.sentence
 
 
 @pytest.mark.parametrize(

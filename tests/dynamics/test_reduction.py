@@ -45,14 +45,6 @@ def test_the_recurrence_decays_below_and_grows_above_the_critical_gain(mu, inter
     assert above[-200:].max() > 10 * above[:200].max()
 
 
-@pytest.mark.parametrize("model", ["hold", "delay"])
-def test_spectral_radius_is_the_growth_of_the_recurrence(model):
-    gain = 1.3 * reduction.critical_gain(0.6, 4, model)
-    x = np.abs(iterate(gain, 0.6, 4, model, 1.0, 2000))
-    measured = (x[-100:].max() / x[-1100:-1000].max()) ** (1 / 1000)
-    assert measured == pytest.approx(reduction.spectral_radius(gain, 0.6, 4, model), rel=1e-3)
-
-
 @pytest.mark.parametrize("mu", [0.0, 0.5, 0.9])
 @pytest.mark.parametrize("interval", [1, 2, 5, 16])
 def test_the_rule_is_never_optimistic_and_exact_for_a_delay_of_one(mu, interval):

@@ -100,12 +100,6 @@ def test_what_cannot_be_reached_is_said():
     assert nowhere.effective == 0.0
 
 
-def test_the_same_seed_gives_the_same_points():
-    one, two, other = (adaptive_points(lambda z: norm.logpdf(z, 0.3, 0.2).sum(axis=1), 2, s)[0] for s in (3, 3, 4))
-    np.testing.assert_array_equal(one.z, two.z)
-    assert not np.array_equal(one.z[:10], other.z[:10])
-
-
 @pytest.mark.thorough
 def test_a_proposal_has_the_density_that_its_points_have():
     rng = np.random.default_rng(0)

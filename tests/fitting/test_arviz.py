@@ -9,7 +9,6 @@ from scipy.stats import norm
 import bayes_grpo as bg
 from bayes_grpo.fitting.sensitivity import sensitivities
 from bayes_grpo.regimes.base import Prior
-from bayes_grpo.regimes.priors import resolve_priors
 from tests.helpers.reference import dense_log_density, oscillator_moments
 from tests.helpers.runs import make_run, rising_run, steps
 
@@ -76,13 +75,6 @@ def test_log_likelihood_is_that_of_all_rows_given_all_parameters(run):
         assert float(total[chain, draw]) == pytest.approx(expected, rel=1e-8)
 
 
-@pytest.mark.usefixtures("agg")
-def test_power_scaling_refuses_the_terms_of_leave_one_out(saved):
-    for function in (az.psense_summary, az.psense, az.plot_psense_dist, az.plot_psense_quantities):
-        with pytest.raises(TypeError, match="log prior not found"):
-            function(saved)
-
-
 def test_log_prior_is_the_normal_density_of_each_parameter(saved, fitted):
     group = saved["joint_log_prior"].dataset
     assert list(group.data_vars) == [p.name for p in fitted.regime.parameters]
@@ -110,12 +102,6 @@ def test_quantities_with_draws_that_are_not_finite_have_no_sensitivity(fitted):
     found = sensitivities(bg.Fit(tree, fitted.regime))
     assert np.isnan(found["fixed_point"][0])
     assert found["initial_reward"][0] > 0
-
-
-def transformed(tree, name: str) -> np.ndarray:
-    """Draws of a parameter, logarithms of a positive one."""
-    draws = tree["posterior"].dataset[name].to_numpy().ravel()
-    return draws if name in ("fixed_point", "initial_reward") else np.log(draws)
 
 
 # Predictive draws.
@@ -207,32 +193,6 @@ def test_variables_have_units_and_names_and_arviz_sums_them_up(fitted):
     assert all(x.attrs["long_name"] for x in fitted.posterior.data_vars.values())
     depth, steps = (fitted.data["sample_stats"][k] for k in ("tree_depth", "n_steps"))
     assert ((2 ** (depth - 1) <= steps) & (steps < 2**depth)).all()
-
-
-@pytest.mark.thorough
-def test_what_moves_with_the_prior_is_said():
-    """A log of 14 rows: the sensitivity says which intervals follow a prior twice as wide."""
-    run = rising_run(14, seed=4)
-    fitted = bg.fit(run, "exponential", seed=1)
-    summary = bg.summarize(fitted)
-    priors = resolve_priors(fitted.regime, bg.rows_of(run))
-    wide = bg.fit(run, "exponential", priors={k: (p.median, 2 * p.spread) for k, p in priors.items()}, seed=5)
-    parameters = [r for r in summary.rows if r.name in fitted.priors]
-    moved = [r.name for r in parameters if r.moves_with_prior]
-    derived = [r.name for r in summary.rows if r.name not in fitted.priors and r.moves_with_prior]
-    [line] = [w for w in summary.warnings if "prior-sensitive" in w]
-    assert line.split(": ")[1].split(" (")[0].split(", ") == [*moved, *derived]
-    still = [r.name for r in parameters if not r.moves_with_prior and not r.mostly_prior]
-
-    def growth(name: str) -> float:
-        # Between quartiles: a rare corner without measurement noise holds the 5% quantile of its logarithm.
-        one, other = (np.ptp(np.quantile(transformed(x.data, name), [0.25, 0.75])) for x in (fitted, wide))
-        return other / one
-
-    assert moved == ["fixed_point"]
-    assert growth("fixed_point") > 1.25
-    assert still == ["observation_sd", "initial_reward"]
-    assert max(growth(name) for name in still) < 1.2
 
 
 def test_trajectories_stand_under_the_chain_and_draw_that_they_are_of(fitted):

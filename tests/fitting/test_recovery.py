@@ -47,10 +47,3 @@ def test_reduction_recovers_a_few_runs():
         assert coverage(found, name) >= 8 / 12, name
         # Errors in posterior sd have a mean of 0 and a spread of about 1, so their mean over 12 one of 0.3.
         assert abs(np.mean([f[name]["error_in_sd"] for f in found])) < 0.9, name
-
-
-@pytest.mark.slow
-def test_recovery():
-    found = recovered("overdamped", "near", 60, "reduction", seed=6)
-    for name in QUANTITIES:
-        assert 0.8 <= coverage(found, name) <= 0.98, name

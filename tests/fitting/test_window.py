@@ -1,7 +1,5 @@
 """Which rows of a run are fitted: those since the reward last broke, the same from the command line and from Python."""
 
-import json
-import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -11,8 +9,7 @@ import bayes_grpo as bg
 from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.fitting.window import FitWindow, fit_window, rows_to_fit
 from bayes_grpo.signals.loss import last_lost, reward_path
-from tests.helpers.cases import dipped_then_collapsed, rate_ended
-from tests.helpers.command import call
+from tests.helpers.cases import dipped_then_collapsed
 from tests.helpers.paths import there
 from tests.helpers.runs import make_run, rising_run, steps
 
@@ -93,33 +90,6 @@ def test_later_rows_keep_their_signals_and_evaluations():
     assert late.eval_step.tolist() == [8.0]
     assert len(late.logged["kl"]) == len(late.environments["a"]) == 5
     assert there(late.second_counter)[1].tolist() == late.step.tolist()
-
-
-@pytest.mark.thorough
-def test_the_command_line_and_python_fit_the_same_rows(tmp_path):
-    run, path = collapsed(25, 15), tmp_path / "run.csv"
-    lines = [f"{s:g},{r}" for s, r in zip(run.step, run.reward, strict=True)]
-    path.write_text("\n".join(["step,reward", *lines]))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", bg.BayesGrpoWarning)  # so short a sampling does not always converge
-        made = bg.fit(path, "exponential", sampler=FAST)
-    flags = ["--regime", "exponential", "--num-chains", "2", "--num-warmup", "50", "--num-samples", "100", "--json"]
-    told, told_all = (json.loads(call("fit", path, *flags, *more).out) for more in ((), ("--all-rows",)))
-    summary = bg.summarize(made)
-    assert told["verdict"] == summary.verdict
-    assert [x["posterior"]["median"] for x in told["rows"]] == [x.posterior.median for x in summary.rows]
-    assert made.step()[0] > 24
-    assert told_all["about"]["first_step"] == 1.0
-    assert told["verdict"].startswith(there(made.window).lead)
-
-
-@pytest.mark.thorough
-def test_the_end_of_the_learning_rate_follows_the_verdict():
-    for run, ended in ((rate_ended(), True), (rising_run(40), False)):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", bg.BayesGrpoWarning)
-            made = bg.fit(run, "exponential", sampler=FAST)
-        assert ("The learning rate reached zero" in bg.summarize(made).verdict) is ended
 
 
 def test_a_dip_in_a_few_rows_is_no_break():

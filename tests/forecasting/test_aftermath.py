@@ -10,7 +10,7 @@ import pytest
 from bayes_grpo.diagnosis.diagnose import diagnose
 from bayes_grpo.fitting.window import fit_window
 from bayes_grpo.forecasting.events import COLLAPSE, RewardPaths
-from bayes_grpo.forecasting.mixture import REGAINED, Mixture, clip_recovery, freeze_after_schedule, still_after
+from bayes_grpo.forecasting.mixture import REGAINED, Mixture, clip_recovery, freeze_after_schedule
 from bayes_grpo.signals.loss import fallen_in, fallen_of, last_lost
 from tests.helpers.cases import dipped_then_collapsed
 from tests.helpers.paths import fit_path, there
@@ -79,14 +79,6 @@ def test_laws_are_held_within_what_fallen_runs_regain():
     assert clip_recovery(fallen(), np.array([1e9, -1e9])) == pytest.approx(
         [fallen().now + share * lost for share in REGAINED[::-1]]
     )
-
-
-def test_nothing_moves_after_the_learning_rate_has_ended():
-    step = np.array([10.0, 12.0, 14.0, 16.0, 18.0])
-    paths = np.arange(5.0)[None, :]
-    assert still_after(paths, step, np.inf).tolist() == paths.tolist()
-    assert still_after(paths, step, 13.0).tolist() == [[0.0, 1.0, 2.0, 2.0, 2.0]]
-    assert still_after(paths, step, 10.0).tolist() == [[0.0] * 5]
 
 
 def test_where_a_rate_has_ended_a_run_ends_where_it_is():

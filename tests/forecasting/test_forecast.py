@@ -22,15 +22,13 @@ from bayes_grpo.forecasting.forecast import ALONE, forecast
 from bayes_grpo.forecasting.mixture import allot, regime_paths
 from bayes_grpo.forecasting.paths import predict
 from bayes_grpo.forecasting.summary import summarize_forecast
-from bayes_grpo.logs.settings import Provenance, Setting, Settings
+from bayes_grpo.logs.settings import Provenance, Setting
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.base import Prior
 from bayes_grpo.rows.padding import padded, shared
-from bayes_grpo.rows.reward_range import RewardRange, reward_range
+from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.schedule import FutureGrid, RemainingRate, future_grid, grid_at
-from bayes_grpo.views.plots.forecasting import plot_forecast
-from tests.helpers.pictures import halves
 from tests.helpers.runs import remaining, rising_run
 from tests.helpers.selection import few
 from tests.helpers.shown import text_of
@@ -77,20 +75,6 @@ def test_no_gain_is_larger_than_the_room_that_the_range_leaves():
     low = replace(near, latent_now=np.full(200, 0.5), latent=np.full_like(near.latent, 0.9))
     now = summarize_forecast(low).now.median
     assert summarize_forecast(low).remaining_gain.high <= 1.0 - now + 1e-9
-
-
-def test_a_reward_that_may_rise_fall_or_stay_has_a_probability_for_each():
-    found = alone(60, draws=200)
-    ends = np.repeat([0.5, 0.9, 0.1, 0.5], 50)[:, None] * np.ones((1, len(found.step)))
-    unclear = replace(found, latent_now=np.full(200, 0.5), latent=ends, trend=ends)
-    words = summarize_forecast(unclear, threshold=0.2).outlook
-    assert words.direction == "unclear"
-    assert "may rise (25%), fall (25%) or stay within 0.2 (50%)" in words.words
-
-
-def test_a_regime_that_is_left_out_is_on_the_first_screen():
-    found = replace(alone(60, draws=200), not_converged=("sigmoid",))
-    assert "Caution: sigmoid did not converge and is left out." in text_of(summarize_forecast(found), details=False)
 
 
 def test_arviz_sums_a_forecast_up_and_its_tree_has_ones_own_score():
@@ -360,14 +344,6 @@ def test_a_law_draws_the_same_whichever_others_there_are():
     assert not np.any(np.isin(two, one))
 
 
-def test_the_picture_fits_into_a_part_of_a_figure():
-    found = alone(60, draws=200)
-    left, right = halves()
-    assert plot_forecast(found, summarize_forecast(found).sentence, figure=left) is left
-    assert (len(left.axes), len(right.axes)) == (1, 0)
-    assert left.get_suptitle().startswith(summarize_forecast(found).sentence[:40])
-
-
 def test_a_stated_range_counts_in_the_weights():
     table, regimes = rows_of(rising_run()), ("flat", "exponential")
     free = fit_ensemble(table, regimes, sampler=FAST, strict=False)
@@ -376,17 +352,3 @@ def test_a_stated_range_counts_in_the_weights():
         factor = held.bounded[name].log_factor
         assert held.log_evidence[name] - free.log_evidence[name] == pytest.approx(factor, abs=1e-6)
         assert abs(factor) > 0.01
-
-
-def test_rows_in_the_unit_interval_suggest_their_range():
-    table, unknown = rows_of(rising_run()), dict(Settings().items())
-    found = reward_range(table.y, unknown)
-    assert (found.low, found.high, found.share) == (0.0, 1.0, 0.9)
-    assert "reward_high" in found.assumed
-    assert not reward_range(table.y + 0.5, unknown).known
-    stated = unknown | {"reward_high": Setting(3.0, Provenance.USER)}
-    assert reward_range(table.y, stated) == RewardRange(high=3.0)
-    assert reward_range(table.y, stated).sentence == "at most 3"
-    ahead = alone(60, draws=200)
-    assert any("[0, 1]" in x for x in ahead.assumed)
-    assert ahead.high == 1.0

@@ -28,13 +28,6 @@ def test_the_frame_has_a_row_a_step_with_rows_and_latent_reward(near):
     assert (frame["row_high"] - frame["row_low"] > frame["latent_high"] - frame["latent_low"]).all()
 
 
-def test_the_gain_that_counts_says_where_it_comes_from(near):
-    assert summarize_forecast(near).threshold_from == "1% of the reward's range"
-    assert summarize_forecast(near, 0.05).threshold_from == ""
-    assert "chance of a gain above 0.01 (1% of the reward's range)" in view(summarize_forecast(near)).why
-    assert "chance of a gain above 0.05." in view(summarize_forecast(near, 0.05)).why
-
-
 def test_a_horizon_that_no_row_supports_is_a_caution(near):
     assert view(summarize_forecast(near)).unchecked == ""
     far = summarize_forecast(ahead(1e9))

@@ -28,7 +28,6 @@ from bayes_grpo.rows.reward_range import RewardRange
 from benchmarks.lab.learners.hazard import content_of
 from benchmarks.lab.learners.hazard_cases import event_after
 from tests.helpers.runs import make_run, rising_run, steps
-from tests.helpers.shown import text_of
 
 SHARE = RewardRange(0.0, 1.0)
 REGIMES = ("flat", "exponential")
@@ -179,13 +178,6 @@ def test_an_event_begins_evenly_over_the_rows_where_it_may():
     assert set(there - begins) == {events._SETTLED - 1}
 
 
-def test_no_row_at_which_it_may_begin_means_no_event():
-    before = paths(200)
-    found = with_events(before, np.arange(0), {COLLAPSE: 0.5})
-    assert set(found.event) == {""}
-    np.testing.assert_array_equal(found.paths.latent, before.latent)
-
-
 def test_numbers_can_be_read_and_written():
     shipped = shipped_event_rates()
     again = EventRates.from_dict(json.loads(json.dumps(content_of(shipped))))
@@ -230,13 +222,6 @@ def test_draws_with_an_event_tell_the_same_story_throughout(pair):
     assert (f.final[down] < f.latent_now[down] - 0.1).all()
     for x in (f.latent, f.rows, f.trend):
         assert x[down].min() >= 0.0
-
-
-def test_the_terminal_names_events_only_where_there_are_some(pair):
-    texts = [text_of(summarize_forecast(f), details=False) for f in pair]
-    assert "collapse" not in texts[0]
-    assert "33% of a collapse" in texts[1]
-    assert "take-off" not in texts[1]
 
 
 @pytest.mark.thorough

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bayes_grpo import forecast, plot_forecast
+from bayes_grpo import forecast
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.forecasting.summary import crossings, reach_of, summarize_forecast
 from bayes_grpo.rows.schedule import PLAN_OVER, RATE_ENDED
@@ -74,13 +74,6 @@ def test_nothing_reaches_what_no_path_reaches(straight):
 def test_impossible_rewards_are_named(found, value):
     with pytest.raises(SettingError, match="expected a reward between 0 and 1"):
         reach_of(found, value)
-
-
-def test_the_picture_shows_what_is_asked_for(straight):
-    made, _ = straight
-    axes = plot_forecast(made, reach=(0.4,)).axes[0]
-    labels = axes.get_legend_handles_labels()[1]
-    assert any(label.startswith("0.4 by step 90") for label in labels)
 
 
 @pytest.mark.parametrize(

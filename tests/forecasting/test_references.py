@@ -1,11 +1,8 @@
-import json
-
 import numpy as np
 import pytest
 
 from bayes_grpo import forecast, read_log
 from bayes_grpo.forecasting.summary import summarize_forecast
-from tests.helpers.command import call
 from tests.helpers.runs import rising_run
 from tests.references.made import runs_of_orders
 from tests.references.test_gather import written
@@ -48,28 +45,3 @@ def test_a_forecast_without_a_comparable_reference_run_is_its_own():
     np.testing.assert_array_equal(alone.rows, beside.rows)
     assert beside.reference_runs is not None
     assert "none of the runs named can be compared" in beside.reference_runs.sentence
-
-
-@pytest.mark.thorough
-def test_the_command_takes_reference_runs_from_a_flag_or_from_the_file_next_to_the_log(folder):
-    words = (
-        "forecast",
-        folder / "run0.csv",
-        "--up-to-step",
-        24,
-        "--horizon",
-        40,
-        "--regimes",
-        ",".join(LAWS),
-        "--draws",
-        300,
-    )
-    given = json.loads(call(*words, "--json", "--reference-runs", folder).out)
-    (folder / "bayes_grpo.toml").write_text('reference_runs = ["."]\n')
-    by_file = json.loads(call(*words, "--json").out)
-    without = json.loads(call(*words, "--json", "--reference-runs", "none").out)
-    assert given["reference_runs"] == by_file["reference_runs"]
-    assert len(given["reference_runs"]["used"]) == 5
-    assert without["reference_runs"] is None
-    assert "with 5 reference runs (run1" in " ".join(call(*words, "--details").out.split())
-    assert call(*words, "--reference-runs", folder / "gone").code == 3

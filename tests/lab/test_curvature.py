@@ -18,7 +18,6 @@ from benchmarks.lab.enumeration import (
     Batch,
     all_logits,
     batch_loss,
-    drawn_batch,
     enumerated_reading,
     enumerated_reward,
     list_completions,
@@ -35,10 +34,7 @@ from benchmarks.lab.training import (
     Policies,
     Program,
     network_from,
-    prompts_of,
-    rollout,
     step_gradient,
-    tables_of,
 )
 
 NUMBERS = LabNumbers(base=Numbers(kl_weight=1.5, lag_exposure=1.0, clip_low=np.inf, clip_high=np.inf))
@@ -86,7 +82,6 @@ def own_drift(listing, numbers, reference, theta) -> np.ndarray:
     return np.asarray(found(jnp.asarray(reference), jnp.asarray(theta)))
 
 
-@pytest.mark.thorough
 @pytest.mark.usefixtures("double")
 def test_listed_completions_are_read_as_texts_are_and_are_all_there_is(listing, theta):
     found = jax.jit(lambda x: read_all(policy(listing, x), listing))(jnp.asarray(theta))
@@ -99,7 +94,6 @@ def test_listed_completions_are_read_as_texts_are_and_are_all_there_is(listing, 
     assert np.allclose(found.entropy.reshape(n * c, -1), peer.entropy, atol=1e-12)
 
 
-@pytest.mark.thorough
 @pytest.mark.usefixtures("double")
 def test_a_table_has_the_gradient_of_the_completions_that_fill_it(listing, task, theta):
     rng = np.random.default_rng(0)
@@ -134,7 +128,6 @@ def test_a_table_has_the_gradient_of_the_completions_that_fill_it(listing, task,
     assert np.allclose(gradient(*three), wanted, atol=1e-12)
 
 
-@pytest.mark.thorough
 @pytest.mark.usefixtures("double")
 def test_without_a_penalty_the_drift_is_the_slope_of_the_mean_reward(listing, theta):
     free = scalars(NUMBERS._replace(base=NUMBERS.base._replace(kl_weight=0.0)))
@@ -149,42 +142,6 @@ def test_without_a_penalty_the_drift_is_the_slope_of_the_mean_reward(listing, th
     assert np.allclose(force @ step.T, np.asarray(rise) / 2.0 / listing.lab.limit, rtol=1e-6, atol=1e-12)
 
 
-@pytest.mark.slow
-def test_sampled_gradients_have_the_drift_as_their_mean(listing, task, theta):
-    groups = replace(listing, lab=replace(listing.lab, structure=replace(listing.lab.structure, update="sampled")))
-    tables, program = tables_of(task), Program(groups.lab, task.vocabulary)
-    with jax.enable_x64(False):
-        at, numbers = jnp.asarray(theta, jnp.float32), jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), scalars())
-        far = at + 0.1 * jax.random.normal(jax.random.key(9), at.shape)
-        three = Policies(at, at, far)
-
-        def prompts(key):
-            return prompts_of(groups.lab, len(tables.train), key, key, jnp.asarray(0))
-
-        def written(key):
-            completions, _, reward = rollout(groups.lab, program.network(at), numbers, tables, prompts(key), key, 0)
-            advantage = group_statistics(reward, 4, False, 0.0).advantage
-            return -step_gradient(program, three, completions, advantage, numbers)[2]
-
-        def listed(key):
-            before, reference = (read_all(policy(groups, x), groups) for x in (at, far))
-            batch = drawn_batch(key, before, groups, numbers)[0]
-
-            def loss(x):
-                return batch_loss(read_all(policy(groups, x), groups), before, reference, batch, groups, numbers)
-
-            return -jax.grad(loss)(at)
-
-        wanted = own_drift(groups, numbers, far, at)
-        for made in (written, listed):
-            found = np.asarray(jax.jit(jax.vmap(made))(jax.random.split(jax.random.key(2), 1500)))
-            error = found.std(axis=0, ddof=1) / np.sqrt(len(found))
-            z = (found.mean(axis=0) - wanted)[error > 1e-7] / error[error > 1e-7]
-            assert np.abs(z).max() < 5.0
-            assert np.linalg.norm(error) < 0.2 * np.linalg.norm(wanted)
-
-
-@pytest.mark.thorough
 def test_a_balancing_reference_holds_the_policy(point, listing, theta):
     assert point.residual < 1e-14
     assert 0.0 < point.reward < 1.0
@@ -202,7 +159,6 @@ def test_a_balancing_reference_holds_the_policy(point, listing, theta):
     assert local(listing, NUMBERS, jax.device_get(own), theta).residual > 1e-3
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -216,7 +172,6 @@ def test_a_penalty_that_cannot_hold_is_refused(listing, theta, change, words):
         balancing_reference(listing, NUMBERS._replace(base=NUMBERS.base._replace(**change)), theta)
 
 
-@pytest.mark.thorough
 def test_modes_are_those_of_the_dense_jacobian(point):
     size = len(point.parameters)
     dense = np.array([point.product(x) for x in np.eye(size)]).T
@@ -252,7 +207,6 @@ def two_runs(listing, point, start, probe, **base):
     return follow(listing, numbers, start, [0, 0], places, every=20, double=True)
 
 
-@pytest.mark.thorough
 def test_the_spectrum_of_the_reward_is_its_answer_to_a_push(point, longer):
     way = point.reward_gradient
     found = reward_spectrum(point, way)
@@ -268,7 +222,6 @@ def test_the_spectrum_of_the_reward_is_its_answer_to_a_push(point, longer):
     assert path.along[0, -1, 0] == pytest.approx(way @ (path.final_parameters[0] - point.parameters))
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("refresh", ["hold", "delay"])
 def test_runs_leave_the_fixed_point_above_the_threshold_of_the_stiffest_mode(point, longer, refresh):
     rates, modes = leading_modes(point, 1)
@@ -291,7 +244,6 @@ def test_what_cannot_be_listed_is_refused(task):
             list_completions(wrong, task, NUMBERS)
 
 
-@pytest.mark.thorough
 def test_the_wrong_settings_of_a_run_are_refused(point, listing):
     places = Places(point.reference, point.parameters, np.zeros((0, len(point.parameters))))
     twice = NUMBERS._replace(epochs=2, base=NUMBERS.base._replace(refresh_interval=2))
@@ -307,7 +259,6 @@ def test_the_wrong_settings_of_a_run_are_refused(point, listing):
         reward_spectrum(point, np.zeros_like(point.parameters))
 
 
-@pytest.mark.thorough
 def test_drawn_batches_say_what_all_completions_say(listing, point, double):
     """The mean over many parts: the update of groups of four, and its answer to a shift."""
     both = [

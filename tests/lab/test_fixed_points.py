@@ -25,37 +25,31 @@ def test_std_normalised_bandit_with_kl_penalty():
     assert point.curvature == pytest.approx(closed, rel=1e-7)
 
 
-@pytest.mark.parametrize(("beta", "reference"), [(0.4, -1.0), (1.5, 0.3)])
-def test_mean_only_bandit_with_kl_penalty(beta, reference):
-    structure = Structure(advantage="mean", update="infinite_group")
-    point = find_fixed_point(structure, Numbers(kl_weight=beta), bernoulli_bandit(-0.5, reference))
+@pytest.mark.parametrize(
+    ("update", "numbers", "reference", "z"),
+    [
+        ("infinite_group", Numbers(kl_weight=0.4), -1.0, -1.0 + 1 / 0.4),
+        ("infinite_group", Numbers(kl_weight=1.5), 0.3, 0.3 + 1 / 1.5),
+        ("sampled", Numbers(kl_weight=0.5), 0.0, (1 - 1 / 4) / 0.5),  # finite groups shift it
+        ("infinite_group", Numbers(entropy_weight=0.5), 0.0, 1 / 0.5),
+    ],
+)
+def test_mean_only_bandit_is_held_where_the_penalty_says(update, numbers, reference, z):
+    structure = Structure(advantage="mean", update=update, group_size=4)
+    point = find_fixed_point(structure, numbers, bernoulli_bandit(-0.5, reference))
     assert point is not None
-    z = reference + 1 / beta
     p = 1 / (1 + np.exp(-z))
-    assert point.reward == pytest.approx(p, rel=1e-9)
-    assert point.curvature == pytest.approx(beta * p * (1 - p), rel=1e-7)
-    assert point.reward_share == 1.0
-
-
-def test_finite_groups_shift_the_fixed_point():
-    structure = Structure(advantage="mean", group_size=4)
-    point = find_fixed_point(structure, Numbers(kl_weight=0.5), bernoulli_bandit())
-    assert point is not None
-    assert point.parameters[0] == pytest.approx((1 - 1 / 4) / 0.5, rel=1e-8)
-
-
-def test_entropy_bonus_makes_a_fixed_point_too():
-    structure = Structure(advantage="mean", update="infinite_group")
-    point = find_fixed_point(structure, Numbers(entropy_weight=0.5), bernoulli_bandit())
-    assert point is not None
-    assert point.parameters[0] == pytest.approx(1 / 0.5, rel=1e-8)
+    assert point.parameters[0] == pytest.approx(z - reference, rel=1e-8)
+    assert point.reward == pytest.approx(p, rel=1e-8)
+    if update == "infinite_group" and numbers.kl_weight:
+        assert point.curvature == pytest.approx(numbers.kl_weight * p * (1 - p), rel=1e-7)
+        assert point.reward_share == 1.0
 
 
 def test_no_stiffness_without_a_restoring_force():
     assert find_fixed_point(Structure(), Numbers(), bernoulli_bandit()) is None
 
 
-@pytest.mark.thorough
 def test_softmax_has_one_flat_direction_and_its_boltzmann_fixed_point():
     reward = np.array([0.1, 0.5, 0.9])
     start = np.array([1.0, 1.0, -2.0])
@@ -69,7 +63,6 @@ def test_softmax_has_one_flat_direction_and_its_boltzmann_fixed_point():
     assert (spectrum > -1e-8).all()
 
 
-@pytest.mark.thorough
 def test_curvature_is_the_decay_rate_of_a_simulated_run():
     structure = Structure(n_steps=800, advantage="mean", update="expected", group_size=4)
     environment = contextual_bandit(np.random.default_rng(0), n_prompts=8, n_skills=1, n_memory=0)
@@ -82,7 +75,6 @@ def test_curvature_is_the_decay_rate_of_a_simulated_run():
     assert -np.log1p(-0.2 * point.curvature) == pytest.approx(rate, rel=1e-3)
 
 
-@pytest.mark.thorough
 def test_adam_curvature_is_preconditioned():
     structure = Structure(n_steps=200, advantage="mean", optimizer="adam")
     numbers = Numbers(learning_rate=0.02, momentum=0.9, kl_weight=0.5)

@@ -103,7 +103,6 @@ def test_equal_rewards_push_nowhere_whatever_their_rounding():
     assert float(found.reward_std_within) == 0.0
 
 
-@pytest.mark.thorough
 def test_the_gradient_is_the_slope_of_the_loss(sums):
     with jax.enable_x64(True):
         start = large_weights(NETWORK, sums.vocabulary, 0)

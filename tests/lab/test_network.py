@@ -14,8 +14,6 @@ from benchmarks.lab.network import (
     flat,
     logits,
     remember,
-    rotated,
-    rotation,
     step,
     unflattened,
 )
@@ -73,7 +71,6 @@ def test_logits_are_those_of_plain_loops(network):
     np.testing.assert_allclose(found, plain_logits(network, np.asarray(TEXT)), atol=2e-5)
 
 
-@pytest.mark.thorough
 def test_reading_token_by_token_is_reading_at_once(network):
     whole = logits(network, TEXT)
     found, memory = remember(network, TEXT[:3], len(TEXT))
@@ -81,24 +78,6 @@ def test_reading_token_by_token_is_reading_at_once(network):
     for t in range(3, len(TEXT)):
         found, memory = step(network, memory, TEXT[t], jnp.asarray(t))
         np.testing.assert_allclose(found, whole[t], atol=1e-5)
-
-
-def test_a_later_token_changes_nothing_before(network):
-    changed = logits(network, TEXT.at[5].set(0)) - logits(network, TEXT)
-    assert jnp.all(changed[:5] == 0)
-    assert jnp.all(jnp.any(changed[5:] != 0, axis=1))
-
-
-def test_rotary_positions_depend_on_the_distance_alone():
-    rng = np.random.default_rng(0)
-    query, key = (jnp.asarray(rng.normal(size=(1, 1, 8))) for _ in range(2))
-
-    def product(a, b):
-        first, second = (rotated(x, rotation(jnp.asarray([p]), 8)) for x, p in ((query, a), (key, b)))
-        return float(jnp.sum(first * second))
-
-    assert product(7, 4) == pytest.approx(product(3, 0), abs=1e-5)
-    assert product(7, 4) != pytest.approx(product(7, 5), abs=1e-2)
 
 
 def test_weights_survive_being_laid_side_by_side(network):

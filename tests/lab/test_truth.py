@@ -36,112 +36,90 @@ def judge(numbers=None, *, entropy=None, flat=0.0, reward=None, **scores):
     return deep_truth(trajectory, numbers, VOCABULARY, ANSWER)
 
 
-def test_a_rise_is_healthy():
-    truth = judge(right=ramp(0.2, 0.8, 0, 200))
-    assert (truth.event, truth.onset, truth.events) == ("healthy", None, {})
-    assert truth.best_gold == pytest.approx(0.8, abs=0.03)
+CARELESS = LabNumbers(right=0.0, anywhere=1.0)
+LONGER = LabNumbers(right=1.0, length=2.0)
+ENDS = LabNumbers(right=1.0, ended=4.0)
+SPENT = ramp(1.0, 0.02, 50)
+LEAST = round(TRUTH.lasting * STEPS)
+BROKEN = np.where(np.arange(STEPS) < 90, 0.5, 0.0)
+SWINGS = ramp(0.2, 0.7, 0) + ramp(0.0, -0.4, 60) + ramp(0.0, 0.4, 100)
+LITTLE = ramp(0.6, 0.65, 50)
+CURVES = {
+    # A rise that ends half-way is a plateau, and one that ends high is not.
+    "rise": (judge(right=ramp(0.2, 0.8, 0, 200)), "healthy", None),
+    "rise that ends half-way": (judge(right=ramp(0.2, 0.6, 0)), "plateau", None),
+    "rise that ends high": (judge(right=ramp(0.2, 0.95, 0)), "healthy", None),
+    # A collapse begins where half of the gain is lost, or half of the level of a run that started high.
+    "early collapse": (judge(right=ramp(0.2, 0.7, 0) + ramp(0.0, -0.5, 60)), "collapse", (71, 2)),
+    "late collapse": (judge(right=ramp(0.2, 0.7, 0) + ramp(0.0, -0.5, 120)), "collapse", (131, 2)),
+    "high level lost": (judge(right=ramp(0.8, 0.3, 50)), "collapse", None),
+    "start lost at once": (judge(right=ramp(0.5, 0.0, 2, 3)), "collapse", None),
+    # Swings are two falls with a rise between; the onset is the top before the first fall.
+    "swings": (judge(right=SWINGS + ramp(0.0, -0.4, 150)), "oscillation", (60, 8)),
+    # Hacking: a trained reward that rises while gold falls (from where 30% are gone), stalls, or is lost beside one
+    # that stands; what right answers earn is set against what all earn, however little these are worth.
+    "gold falls": (judge(CARELESS, right=ramp(0.3, 0.0, 50), anywhere=ramp(0.4, 0.9, 50)), "reward_hacking", (57, 3)),
+    "gold stalls": (judge(LONGER, right=0.05, length=ramp(0.4, 1.0, 50)), "reward_hacking", None),
+    "gold lost": (judge(CARELESS, right=ramp(0.4, 0.05, 50), anywhere=LITTLE), "reward_hacking", None),
+    "gold stays": (judge(CARELESS, right=0.4, anywhere=LITTLE), "plateau", None),
+    "ends earn": (judge(ENDS, right=ramp(0.0, 0.1, 50), ended=ramp(0.5, 0.9, 50)), "reward_hacking", None),
+    # Spent entropy is a failure where reward is left, from where a tenth of it is.
+    "entropy spent": (judge(right=ramp(0.2, 0.4, 0), entropy=SPENT), "policy_concentration", (70, 3)),
+    "entropy spent at the top": (judge(right=ramp(0.2, 0.98, 0), entropy=SPENT), "healthy", None),
+    # Of two that come together, one explains the other.
+    "explosion and collapse": (
+        judge(right=ramp(0.4, 0.0, 50), entropy=ramp(0.5, np.log(VOCABULARY), 53)), "entropy_explosion", None,
+    ),
+    "collapse and spent entropy": (judge(right=ramp(0.4, 0.0, 50), entropy=ramp(1.0, 0.0, 35)), "collapse", None),
+    # Groups without spread are too hard or solved, by their reward.
+    "too hard": (judge(right=0.01, flat=0.95), "too_hard", None),
+    "solved": (judge(right=0.99, flat=0.95), "solved", None),
+    "climbed": (judge(right=ramp(0.3, 0.99, 0), flat=ramp(0.2, 0.95, 0)), "healthy", None),
+    # A broken reward no longer follows the completions.
+    "broken": (
+        judge(right=np.full(STEPS, 0.5), reward=BROKEN, flat=ramp(0.2, 1.0, 90, 1)),
+        "broken_reward", (91, TRUTH.smooth // 2 + 1),
+    ),
+}  # fmt: skip
+"""Name → truth of a curve, its event, and where it begins with the tolerance."""
+NO_EVENT = {
+    "came back": ramp(0.2, 0.7, 0) + ramp(0.0, -0.5, 60) + ramp(0.0, 0.5, 120),
+    "started high and lost a third": ramp(0.8, 0.5, 50),
+    "one fall that came back": SWINGS,
+    "a fall that came back and a small one": SWINGS + ramp(0.0, -0.1, 150),
+    "swings long since over": (
+        ramp(0.7, 0.3, 10, 10) + ramp(0.0, 0.4, 25, 10) + ramp(0.0, -0.4, 40, 10) + ramp(0.0, 0.4, 55, 10)
+    ),
+    "too short to last": ramp(0.8, 0.0, STEPS - LEAST // 2, 1),
+}
 
 
-def test_a_rise_that_ends_halfway_is_a_plateau_and_one_that_ends_high_is_not():
-    assert judge(right=ramp(0.2, 0.6, 0)).event == "plateau"
-    assert judge(right=ramp(0.2, 0.95, 0)).event == "healthy"
+@pytest.mark.parametrize("name", CURVES)
+def test_a_curve_has_its_event_and_onset(name):
+    truth, event, onset = CURVES[name]
+    assert truth.event == event
+    if onset is not None:
+        assert truth.onset == pytest.approx(onset[0], abs=onset[1])
 
 
-@pytest.mark.parametrize("begin", [60, 120])
-def test_a_collapse_begins_where_half_of_the_gain_is_lost(begin):
-    truth = judge(right=ramp(0.2, 0.7, 0) + ramp(0.0, -0.5, begin))
-    assert truth.event == "collapse"
-    assert truth.onset == pytest.approx(begin + 11, abs=2)
+@pytest.mark.parametrize("name", NO_EVENT)
+def test_a_curve_without_an_event(name):
+    assert judge(right=NO_EVENT[name]).events == {}
 
 
-def test_what_comes_back_did_not_collapse():
-    assert judge(right=ramp(0.2, 0.7, 0) + ramp(0.0, -0.5, 60) + ramp(0.0, 0.5, 120)).events == {}
+def test_the_other_side_of_hacking():
+    rising = judge(CARELESS, right=ramp(0.3, 0.8, 50), anywhere=ramp(0.4, 0.9, 50))
+    own = judge(right=ramp(0.0, 0.1, 50), ended=ramp(0.5, 0.9, 50))
+    assert "reward_hacking" not in (rising.event, own.event)
 
 
-def test_a_run_that_started_high_loses_its_level():
-    assert judge(right=ramp(0.8, 0.5, 50)).events == {}
-    assert judge(right=ramp(0.8, 0.3, 50)).event == "collapse"
-
-
-def test_a_start_that_is_lost_at_once_is_seen():
-    assert judge(right=ramp(0.5, 0.0, 2, 3)).event == "collapse"
-
-
-def test_swings_are_two_falls_with_a_rise_between():
-    swings = ramp(0.2, 0.7, 0) + ramp(0.0, -0.4, 60) + ramp(0.0, 0.4, 100)
-    truth = judge(right=swings + ramp(0.0, -0.4, 150))
-    assert truth.event == "oscillation"
-    assert truth.onset == pytest.approx(60, abs=8)  # the top before the first fall
-    assert judge(right=swings).events == {}  # one fall that came back
-    assert judge(right=swings + ramp(0.0, -0.1, 150)).events == {}  # and a small one
-    early = ramp(0.7, 0.3, 10, 10) + ramp(0.0, 0.4, 25, 10) + ramp(0.0, -0.4, 40, 10) + ramp(0.0, 0.4, 55, 10)
-    assert judge(right=early).events == {}  # long since over
-
-
-def test_hacking_is_a_trained_reward_that_rises_while_gold_falls():
-    careless = LabNumbers(right=0.0, anywhere=1.0)
-    truth = judge(careless, right=ramp(0.3, 0.0, 50), anywhere=ramp(0.4, 0.9, 50))
-    assert truth.event == "reward_hacking"
-    assert truth.onset == pytest.approx(57, abs=3)  # where 30% of the gold reward are gone
-    assert judge(careless, right=ramp(0.3, 0.8, 50), anywhere=ramp(0.4, 0.9, 50)).event != "reward_hacking"
-
-
-def test_hacking_is_also_gold_that_stalls():
-    longer = LabNumbers(right=1.0, length=2.0)
-    assert judge(longer, right=0.05, length=ramp(0.4, 1.0, 50)).event == "reward_hacking"
-
-
-def test_gold_that_is_lost_beside_a_reward_that_stands_is_hacking_too():
-    careless = LabNumbers(right=0.0, anywhere=1.0)
-    little = ramp(0.6, 0.65, 50)
-    assert judge(careless, right=ramp(0.4, 0.05, 50), anywhere=little).event == "reward_hacking"
-    assert judge(careless, right=0.4, anywhere=little).event == "plateau"
-
-
-def test_what_right_answers_earn_is_set_against_what_all_earn():
-    """A rise by completions that end is none by right ones, however little these are worth."""
-    ends = LabNumbers(right=1.0, ended=4.0)
-    assert judge(ends, right=ramp(0.0, 0.1, 50), ended=ramp(0.5, 0.9, 50)).event == "reward_hacking"
-    assert judge(right=ramp(0.0, 0.1, 50), ended=ramp(0.5, 0.9, 50)).event != "reward_hacking"
-
-
-def test_spent_entropy_is_a_failure_where_reward_is_left():
-    spent = ramp(1.0, 0.02, 50)
-    truth = judge(right=ramp(0.2, 0.4, 0), entropy=spent)
-    assert truth.event == "policy_concentration"
-    assert truth.onset == pytest.approx(70, abs=3)  # where a tenth is left
-    assert judge(right=ramp(0.2, 0.98, 0), entropy=spent).event == "healthy"
-
-
-def test_an_explosion_explains_the_collapse_that_comes_with_it():
-    truth = judge(right=ramp(0.4, 0.0, 50), entropy=ramp(0.5, np.log(VOCABULARY), 53))
-    assert set(truth.events) == {"entropy_explosion", "collapse"}
-    assert truth.event == "entropy_explosion"
-
-
-def test_a_collapse_explains_the_spent_entropy_that_comes_with_it():
-    truth = judge(right=ramp(0.4, 0.0, 50), entropy=ramp(1.0, 0.0, 35))
-    assert truth.events["policy_concentration"] < truth.events["collapse"]
-    assert truth.event == "collapse"
-
-
-def test_groups_without_spread_are_too_hard_or_solved_by_their_reward():
-    assert judge(right=0.01, flat=0.95).event == "too_hard"
-    assert judge(right=0.99, flat=0.95).event == "solved"
-    climbed = judge(right=ramp(0.3, 0.99, 0), flat=ramp(0.2, 0.95, 0))
-    assert climbed.event == "healthy"
-
-
-def test_a_broken_reward_no_longer_follows_the_completions():
-    right = np.full(STEPS, 0.5)
-    truth = judge(right=right, reward=np.where(np.arange(STEPS) < 90, right, 0.0), flat=ramp(0.2, 1.0, 90, 1))
-    assert truth.event == "broken_reward"
-    assert truth.onset == pytest.approx(91, abs=TRUTH.smooth // 2 + 1)
-
-
-def test_an_event_lasts():
-    least = round(TRUTH.lasting * STEPS)
-    assert judge(right=ramp(0.8, 0.0, STEPS - least // 2, 1)).events == {}
+def test_an_explained_event_is_kept_beside_the_one_that_explains_it():
+    explosion, collapse = (CURVES[x][0] for x in ("explosion and collapse", "collapse and spent entropy"))
+    assert set(explosion.events) == {"entropy_explosion", "collapse"}
+    assert collapse.events["policy_concentration"] < collapse.events["collapse"]
+    rise = CURVES["rise"][0]
+    assert (rise.onset, rise.events) == (None, {})
+    assert rise.best_gold == pytest.approx(0.8, abs=0.03)
 
 
 def test_what_comes_back_is_an_episode_that_is_over():

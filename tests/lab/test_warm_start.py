@@ -31,14 +31,12 @@ def ladder(lab, sums):
     return warm_start(lab, sums, seed=0)
 
 
-@pytest.mark.thorough
 def test_success_rises(ladder):
     assert ladder.success[0] < 0.1
     assert ladder.success[-10:].mean() > 0.9
     assert len(ladder.parameters) == len(ladder.success)
 
 
-@pytest.mark.thorough
 def test_at_is_the_first_that_reached_it(ladder):
     chosen = ladder.at(0.5)
     at = int(np.flatnonzero((ladder.parameters == chosen).all(axis=1))[0])
@@ -46,7 +44,6 @@ def test_at_is_the_first_that_reached_it(ladder):
     assert np.all(ladder.success[:at] < 0.5)
 
 
-@pytest.mark.thorough
 def test_the_policy_has_the_success_that_the_ladder_says(lab, sums, ladder):
     stated = ladder.success[ladder.success >= 0.5][0]
     assert scores_of(lab, sums, ladder.at(0.5)).right.mean() == pytest.approx(stated, abs=0.1)
@@ -57,7 +54,6 @@ def test_what_was_not_reached_is_refused():
         Ladder(np.zeros((2, 3)), np.array([0.1, 0.7])).at(0.9)
 
 
-@pytest.mark.thorough
 def test_a_clumsy_policy_goes_on_after_the_answer(lab, sums):
     clumsy = warm_start(lab, sums, seed=0, clumsy=0.5)
     found = scores_of(lab, sums, clumsy.parameters[-1])

@@ -1,6 +1,5 @@
 """pass@1 and pass@k: counts, the unbiased estimate, the verdict on known courses, and what is refused."""
 
-import json
 from itertools import combinations
 
 import numpy as np
@@ -10,7 +9,6 @@ from bayes_grpo import read_rollouts, view
 from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.passing.passing import passing
 from bayes_grpo.rollouts.passes import pass_at, pass_counts, right_of
-from tests.helpers.command import call
 from tests.helpers.made_rollouts import rollouts_of
 
 STEPS, PROMPTS, GROUP = 30, 10, 8
@@ -89,13 +87,3 @@ def test_distinct_right_answers_are_counted(tmp_path):
     counts = pass_counts(read_rollouts(tmp_path / "c.csv"), right_of(run))
     assert counts.distinct.max() == 2
     assert np.all(counts.distinct <= np.minimum(counts.c, 2))
-
-
-@pytest.mark.thorough
-def test_the_command_reports_distinct_right_answers(tmp_path):
-    answers().to_csv(tmp_path / "c.csv", index=False)
-    found = json.loads(call("rollouts", tmp_path / "c.csv", "--pass-at-k", "--json").out)["pass_at_k"]
-    assert found["k"] == 8
-    assert 1.0 < found["phases"][-1]["distinct"] <= 2.0
-    assert 0.0 <= found["p_sharpening"] < 0.1
-    assert [phase["first_step"] for phase in found["phases"]] == [1, 7, 13, 19, 25]

@@ -11,7 +11,6 @@ from bayes_grpo.dynamics.reduction import critical_gain, frozen_policy_onset, ho
 from bayes_grpo.probing.course import stiffness_course
 from bayes_grpo.probing.estimate import Measured, Probe
 from bayes_grpo.probing.predict import limits_of
-from bayes_grpo.probing.probe import probe
 from tests.helpers.shown import text_of
 
 MEASURED = Measured(10.0, 1.0, 7.0, 9.5, 10.5)
@@ -94,9 +93,3 @@ def test_trajectory_of_a_sharpening_run():
         stiffness_course(probes[:3])
     with pytest.raises(SettingError, match="from 175 on"):
         course.at(10.0)
-
-
-def test_a_probe_of_an_exact_update_says_yes_or_no():
-    h = np.diag([4.0, 1.0, 0.5])
-    exact = probe([lambda s: -h @ (np.ones(3) + s)])
-    assert [limits_of(exact, rate, 0.0, 1).p_stable for rate in (0.49, 0.51)] == [1.0, 0.0]

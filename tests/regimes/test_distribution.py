@@ -8,7 +8,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pytest
-from numpyro.infer import MCMC, NUTS, Predictive
+from numpyro.infer import Predictive
 from numpyro.infer.util import log_density
 
 from bayes_grpo import REGIMES, SamplerSettings, fit, get_regime, load_fit, padded, rows_of, save_fit, stacked
@@ -76,20 +76,6 @@ def test_densities_are_those_of_a_dense_normal(name, table):
 def _both(distribution, y):
     """Log density and leave-one-out terms, compiled: operation by operation, each would be a program of its own."""
     return distribution.log_prob(y), distribution.loo_log_prob(y)
-
-
-@pytest.mark.thorough
-def test_from_ones_own_draws_filter_smoother_and_leave_one_out(table):
-    """A batch of draws at once is what one draw at a time is."""
-    times = jnp.array([10.0, 25.0])
-    what = jax.jit(
-        lambda d: (d.log_prob(table.y), d.filter(table.y).log_likelihood, d.smooth(table.y), _both(d, table.y))
-    )
-    batch = what(EXPONENTIAL.distribution(VALUES | {"relaxation_time": times}, table))
-    np.testing.assert_allclose(batch[0], batch[1], rtol=1e-12)
-    for i, time in enumerate(times):
-        one = what(EXPONENTIAL.distribution(VALUES | {"relaxation_time": time}, table))
-        jax.tree.map(lambda all_, x, i=i: np.testing.assert_allclose(all_[i], x, rtol=1e-9), batch, one)
 
 
 @pytest.mark.parametrize("validate", [False, True])
@@ -171,17 +157,6 @@ def test_draws_have_the_moments_of_the_law(table):
     assert abs(density.mean() + entropy) < 4 * density.std() / np.sqrt(2000) + 0.1
 
 
-@pytest.mark.thorough
-def test_a_forecast_of_ones_own_draws_has_the_moments_of_the_smoother(table):
-    ahead = table.extended(table.step[-1] + np.array([1.0, 2.0, 10.0]))
-    found = EXPONENTIAL.distribution(VALUES, ahead)
-    draws = np.asarray(found.forecast(jax.random.key(0), ahead.y, (4000,)))[:, -3:]
-    exact = found.smooth(ahead.y)
-    sd = np.sqrt(np.asarray(exact.latent_var)[-3:] + VALUES["observation_sd"] ** 2 / ahead.precision[-3:])
-    np.testing.assert_allclose(draws.mean(0), np.asarray(exact.latent_mean)[-3:], atol=4 * sd.max() / np.sqrt(4000))
-    np.testing.assert_allclose(draws.std(0), sd, rtol=0.05)
-
-
 @pytest.mark.parametrize("name", few(REGIMES, "bernoulli"))
 def test_derived_quantities_are_traceable(name, table):
     """So that a hierarchy can pool them; the same numbers from NumPy and from a compiled function."""
@@ -259,43 +234,6 @@ def test_a_fixed_point_with_any_prior_is_sampled_and_read_again(run, tmp_path):
 def test_values_that_do_not_fit_are_named(values, said, table):
     with pytest.raises(SettingError, match=said):
         EXPONENTIAL.distribution(values, padded(table))
-
-
-@pytest.mark.thorough
-def test_the_model_has_the_posterior_of_the_fit(run, table):
-    found = fit(run, "exponential", sampler=SHORT)
-    mcmc = MCMC(
-        NUTS(EXPONENTIAL.model, dense_mass=True, target_accept_prob=0.9),
-        num_warmup=500,
-        num_samples=2000,
-        progress_bar=False,
-    )
-    mcmc.run(jax.random.key(1), table)
-    draws = mcmc.get_samples()
-    assert int(mcmc.get_extra_fields()["diverging"].sum()) < 30
-    for name in VALUES:
-        ours, theirs = found.draws(name).ravel(), np.asarray(draws[name])
-        scale = ours.std()
-        for q in (0.1, 0.5, 0.9):
-            assert abs(np.quantile(ours, q) - np.quantile(theirs, q)) < 0.2 * scale, (name, q)
-    again = Predictive(EXPONENTIAL.model, draws)(jax.random.key(2), table)
-    np.testing.assert_allclose(again["observation_sd"], draws["observation_sd"])
-
-
-@pytest.mark.thorough
-def test_a_fit_with_numpyro_priors_equals_one_with_the_same_prior_in_two_numbers(run):
-    """A log-normal by its quantiles is a median and a spread in e-folds."""
-    pair, quantiles = (
-        fit(run, "exponential", priors={"relaxation_time": p, "fixed_point": level}, seed=2, sampler=SHORT)
-        for p, level in (((20.0, 0.3), (0.7, 0.1)), (dist.LogNormal(np.log(20.0), 0.3), dist.Normal(0.7, 0.1)))
-    )
-    assert quantiles.convergence.passed
-    for name in VALUES:
-        a, b = pair.draws(name).ravel(), quantiles.draws(name).ravel()
-        np.testing.assert_allclose(
-            np.quantile(b, [0.1, 0.5, 0.9]), np.quantile(a, [0.1, 0.5, 0.9]), atol=0.15 * a.std()
-        )
-    assert quantiles.priors["relaxation_time"].name == "LogNormal"
 
 
 @pytest.mark.parametrize(

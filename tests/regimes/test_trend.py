@@ -1,6 +1,5 @@
 """The laws with a given mean against ODE solvers, dense normals and a particle filter on the nonlinear law."""
 
-import re
 import warnings
 from dataclasses import replace
 from functools import lru_cache
@@ -24,7 +23,6 @@ from bayes_grpo.regimes.priors import resolve_priors
 from bayes_grpo.rows.padding import padded
 from bayes_grpo.rows.rows_of import rows_of
 from tests.helpers import nonlinear
-from tests.helpers.command import call
 from tests.helpers.reference import dense_log_density
 from tests.helpers.runs import evaluated, make_run
 from tests.helpers.selection import few
@@ -116,30 +114,6 @@ def test_likelihood_is_the_dense_normal_s(name, kind):
     with jax.enable_x64(True):
         found = jax.jit(lambda y: kalman.log_likelihood(space_of(name, table), y))(jnp.asarray(table.y))
     assert float(found) == pytest.approx(wanted, abs=1e-4 if name == "sigmoid" else 1e-7)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("name", few(NEW, "logistic"))
-def test_rows_that_follow_continue_the_same_law(name):
-    table = table_of("everything")
-    future = np.arange(table.step[-1] + 2, table.step[-1] + 20, 2)
-    more = len(future)
-    longer = table.extended(future, np.ones(more), np.full(more, 0.05))
-    with jax.enable_x64(True):
-        short, long = space_of(name, table), space_of(name, longer)
-        log_density = [float(kalman.log_likelihood(s, jnp.asarray(t.y))) for s, t in ((short, table), (long, longer))]
-
-        def same(one, other):
-            one, other = (jnp.broadcast_to(x, (k,)) for x, k in ((one, len(table.y)), (other, len(longer.y))))
-            np.testing.assert_allclose(one, other[: len(table.y)], rtol=1e-12)
-
-        jax.tree.map(same, short[2:], long[2:])
-        curve = np.asarray(mean_path(long, jnp.asarray([-0.5, 0.0, 0.7][-long.size :]), len(longer.y)))
-    assert log_density[0] == pytest.approx(log_density[1], rel=1e-12)
-    assert np.isfinite(curve).all()
-    if name in ("bernoulli", "logistic", "sigmoid"):
-        assert (np.diff(curve[-more:]) > 0).all()
-        assert (curve < 0.7).all()
 
 
 @pytest.mark.thorough
@@ -274,9 +248,3 @@ def test_summary_of_a_regime_without_a_trend():
     assert summary.verdict.startswith(("The reward stays at", "The sampler did not converge"))
     np.testing.assert_array_equal(level.draws("initial_reward"), level.draws("fixed_point"))
     np.testing.assert_allclose(np.ptp(level.trajectories("curve"), axis=-1), 0.0, atol=1e-12)
-
-
-def test_the_command_s_help_names_every_law():
-    said = " ".join(call("fit", "--help").out.replace("│", " ").split())
-    for name in REGIMES:
-        assert re.search(rf"reward curve:.*\b{name}\b.*installed package", said), name

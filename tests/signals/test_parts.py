@@ -1,21 +1,18 @@
 """Reward functions and environments: trends, shares of the gain, the first step of a fall, a part as the reward."""
 
-import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from bayes_grpo import diagnose, plot_diagnosis, read_log, view
+from bayes_grpo import diagnose, plot_diagnosis, view
 from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.diagnosis.facts import Facts
 from bayes_grpo.diagnosis.mode import timeline_of
 from bayes_grpo.logs.run import Run
 from bayes_grpo.signals.parts import parts_of, weights_of
-from bayes_grpo.views.plots.diagnosis import plot_part
 from tests.diagnosis.conftest import ROWS
-from tests.helpers.command import call
 from tests.helpers.paths import paths_of, there, view_of
 from tests.helpers.runs import make_run, steps
 
@@ -64,21 +61,6 @@ def test_a_part_that_appears_late_says_so():
         few.of_part("late")
     with pytest.raises(SettingError, match="found 'none' and task, late"):
         run.of_part("none")
-
-
-@pytest.mark.thorough
-def test_a_part_is_forecast_and_drawn(tmp_path):
-    log = tmp_path / "log.jsonl"
-    rows = zip(steps(ROWS), (UP + DOWN) / 2, UP, DOWN, strict=True)
-    keys = ("step", "reward/all/mean", "reward/math/mean", "reward/code/mean")
-    log.write_text("\n".join(json.dumps(dict(zip(keys, map(float, row), strict=True))) for row in rows))
-    found = json.loads(call("forecast", log, "--part", "math", "--regimes", "flat", "--json").out)
-    assert found["now"]["median"] == pytest.approx(0.7, abs=0.1)
-    assert call("forecast", log, "--part", "none").code == 2
-    result = diagnose(log)
-    figure = plot_part(there(result.paths).environments["code"], "code", 50.0)
-    assert figure.axes[0].get_title(loc="left") == "code, falls since step 50"
-    assert result.to_dict()["parts"][0]["kind"] == "environment"
 
 
 def noise(seed):
@@ -131,12 +113,6 @@ def test_one_function_alone_is_no_part():
     assert parts(make_run(steps(ROWS), made["a"], components={"a": made["a"]})) == ()
 
 
-def test_no_mode_but_the_one_of_form_and_task_sees_them():
-    run = with_parts()
-    some, none = (diagnose(x) for x in (run, make_run(steps(ROWS), run.reward)))
-    assert {m: some.probability[m] for m in none.probability} == none.probability
-
-
 def form_and_task(form, task):
     made = {"format_reward": 0.2 + form * GROWTH + noise(1), "correctness": 0.1 + task * GROWTH + noise(2)}
     return make_run(steps(ROWS), sum(made.values()), components=made)
@@ -149,24 +125,6 @@ def test_a_rise_of_form_is_distinguished_from_one_of_the_task():
     assert bad.evidence["apparent_gain"].startswith("format, length and finishing changed by 0.")
     unnamed = make_run(steps(ROWS), 0.3 + noise(3), components={"a": 0.1 + noise(1), "b": 0.2 + noise(2)})
     assert "apparent_gain" not in diagnose(unnamed).probability
-
-
-@pytest.mark.parametrize("prefix", ["", "train/"])
-def test_a_log_keeps_them(prefix, tmp_path):
-    rows = [
-        {"step": s, f"{prefix}reward": 0.1 * s + 1.0, f"{prefix}rewards/Format Func/mean": 0.1 * s}
-        | {f"{prefix}rewards/Format Func/std": 9.0, f"{prefix}rewards/right/mean": 1.0}
-        for s in range(1, 13)
-    ]
-    path = tmp_path / "log.jsonl"
-    path.write_text("".join(json.dumps(row) + chr(10) for row in rows), encoding="utf-8")
-    run = read_log(path)
-    assert set(run.components) == {"Format Func", "right"}
-    np.testing.assert_allclose(run.components["Format Func"], 0.1 * np.arange(1, 13))
-    assert "rewards/right" not in run.signals
-    assert len(run.until(5).components["right"]) == 5
-    with pytest.raises(ValueError, match="read-only"):
-        run.components["right"][0] = 2.0
 
 
 def test_hostile_names_are_shown_safely():

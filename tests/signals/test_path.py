@@ -75,12 +75,6 @@ def test_a_factor_over_decades_keeps_its_ratios_and_a_range_its_scale():
     np.testing.assert_allclose(moved.draws, 1000.0 + 0.01 * plain.draws, rtol=0, atol=1e-6)
 
 
-def test_the_same_seed_gives_the_same_draws():
-    y = 0.5 + 0.1 * NOISE[:20]
-    np.testing.assert_array_equal(share(y, seed=4).draws, share(y, seed=4).draws)
-    assert not np.array_equal(share(y, seed=4).draws, share(y, seed=5).draws)
-
-
 UP = np.linspace(0.2, 0.8, 40)
 COLLAPSED = np.concatenate([UP, np.full(20, 0.1)]) + 0.02 * NOISE[:60]
 

@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 from bayes_grpo.simulate.objective import AdvantageMass, expected_batch, grpo_loss, log_policy, sampled_batch
-from bayes_grpo.simulate.policies import bernoulli_bandit, contextual_bandit, softmax_bandit
+from bayes_grpo.simulate.policies import contextual_bandit, softmax_bandit
 from bayes_grpo.simulate.settings import Numbers, Structure
-from benchmarks.lab.fixed_points import expected_update
-from benchmarks.lab.groups import group_drift_factor
 
 N_PROMPTS, N_ARMS, SIZE = 5, 4, 6
 
@@ -119,42 +117,6 @@ def test_every_completion_is_counted_once(prompts):
     # Advantages of a group sum to zero.
     np.testing.assert_allclose((mass.gain + mass.loss).sum((1, 2)), 0.0, atol=1e-6)
     np.testing.assert_allclose(mass.prompt_share.sum(1), 1.0, atol=1e-6)
-
-
-@pytest.mark.thorough
-def test_groups_without_spread_teach_nothing():
-    prompts = bernoulli_bandit(30.0).train
-    structure = Structure(group_size=4, prompts_per_step=8)
-    log_old = log_policy(prompts, jnp.array([30.0]))
-    mass, metrics = sampled_batch(
-        jax.random.key(0), jax.random.key(0), prompts, log_old, structure, Numbers(advantage_epsilon=0.0)
-    )
-    assert metrics.frac_reward_zero_std == 1.0
-    assert metrics.reward == 1.0
-    for table in mass[:4]:
-        np.testing.assert_array_equal(table, 0.0)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("ddof", [0, 1])
-@pytest.mark.parametrize("p", [0.5, 0.1])
-def test_expected_update_of_a_finite_group_is_the_drift_factor(p, ddof):
-    with jax.enable_x64(True):
-        prompts = bernoulli_bandit().train
-        theta = jnp.array([np.log(p / (1 - p))])
-        structure = Structure(group_size=4, ddof=ddof, update="expected")
-        found = float(expected_update(theta, prompts, structure, Numbers(advantage_epsilon=0.0))[0])
-        assert found == pytest.approx(float(group_drift_factor(p, 4, ddof)) * np.sqrt(p * (1 - p)), rel=1e-9)
-
-
-@pytest.mark.thorough
-def test_mean_only_update_of_a_finite_group_loses_one_over_g():
-    with jax.enable_x64(True):
-        prompts = bernoulli_bandit().train
-        structure = Structure(group_size=5, advantage="mean", update="expected")
-        found = float(expected_update(jnp.array([0.4]), prompts, structure, Numbers())[0])
-        p = 1 / (1 + np.exp(-0.4))
-        assert found == pytest.approx((1 - 1 / 5) * p * (1 - p), rel=1e-9)
 
 
 def test_entropy_bonus_and_kl_penalty_are_exact():

@@ -58,6 +58,7 @@ def test_moving_average_and_schedules(schedule):
     np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
+@pytest.mark.thorough
 def test_adam():
     found = logits(noise_free(optimizer="adam"), learning_rate=0.1, momentum=0.9, adam_beta2=0.99)
     z, m, s, expected = -1.0, 0.0, 0.0, []
@@ -119,16 +120,6 @@ def test_the_same_seed_gives_the_same_run_whatever_its_batch():
     np.testing.assert_array_equal(same.reward[0], simulate(structure, still, environment, [1, 2]).reward[0])
     np.testing.assert_array_equal(same.reward[0], other.reward[0])
     assert np.corrcoef(same.reward)[0, 1] > np.corrcoef(other.reward)[0, 1] + 0.2
-
-
-@pytest.mark.thorough
-def test_environments_can_be_batched():
-    structure = Structure(n_steps=20)
-    both = [softmax_bandit([0.1, 0.9]), softmax_bandit([0.5, 0.6])]
-    stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *both)
-    batch = simulate(structure, Numbers(), stacked, [5, 5])
-    alone = simulate(structure, Numbers(), both[1], [5])
-    np.testing.assert_allclose(batch.true_reward[1], alone.true_reward[0], atol=1e-6)
 
 
 @pytest.mark.thorough

@@ -259,13 +259,6 @@ def test_a_resumed_training_hands_over_its_rows_up_to_the_checkpoint_and_the_ala
     assert beside.setup.memory.alarmed == {"policy_concentration": 3.0}
 
 
-def test_a_second_training_begins_anew():
-    watcher = Watcher()
-    Training(watcher)
-    Training(watcher)
-    assert [beside.closed for beside in made] == [True, False]
-
-
 # Settings
 
 
@@ -330,11 +323,6 @@ def test_advice_stops_once_it_has_been_given_several_times_in_a_row():
 
 def test_a_rule_of_ones_own_stops():
     assert stopped_at(Training(Watcher(stop=lambda said: said.step >= 5)), [update(i) for i in range(1, 9)]) == 6
-
-
-def test_nothing_stops_a_training_that_nobody_asked_to_stop():
-    said = [update(i, stop=0.0, alarms=(alarm(),)) for i in range(1, 9)]
-    assert stopped_at(Training(Watcher(costs=QUESTION)), said) is None
 
 
 # Never a harm

@@ -140,37 +140,6 @@ def test_a_result_of_ones_own_is_shown_by_one_function():
     assert "--details" in text_of(Own(2.0), details=False)
 
 
-def test_a_failure_that_no_logged_signal_shows_has_no_number():
-    step = steps(60)
-    rising = 0.3 + 0.008 * step
-    without = view(diagnose(make_run(step, rising)))
-    alongside = {float(s): float(r) for s, r in zip(step[9::10], rising[9::10], strict=True)}
-    evaluated_too = view(diagnose(make_run(step, rising, evals=alongside)))
-    assert without.table is not None
-    assert evaluated_too.table is not None
-    shown = {row[0].text: row[1].text for row in without.table.rows}
-    seen = {row[0].text: row[1].text for row in evaluated_too.table.rows}
-    assert shown["reward hacking"] == "not seen"
-    assert shown["dynamical instability"] != "not seen"
-    assert [*shown.values()].index("not seen") >= sum(text != "not seen" for text in shown.values())
-    assert seen["reward hacking"] != "not seen"
-
-
-def test_the_evaluation_stands_next_to_the_reward_in_the_first_line():
-    step = steps(60)
-    rising = 0.3 + 0.008 * step
-    scores = {float(s): float(r) for s, r in zip(step[9::10], 0.5 * rising[9::10] + 0.1, strict=True)}
-    run = make_run(step, rising, evals=scores)
-    found = diagnose(run)
-    assert "Evaluation: 0.2" in view(found).first_lines[0]
-    assert view(diagnose(make_run(step, rising))).evaluation == ""
-    falls = {s: 0.9 - 0.012 * s for s in scores}
-    hacked = diagnose(make_run(step, rising, evals=falls))
-    assert hacked.status.finding.kind in ("reward_hacking", "evaluation_fell")
-    assert view(hacked).evaluation == ""  # its own sentence has it
-    assert evaluation_line(hacked, finding=False) != ""
-
-
 def test_the_evaluation_line_names_its_best_where_it_is_past_it():
     """A peak that is lost by a fourteenth is no failure, but one wants that checkpoint."""
     step = steps(100)
