@@ -16,6 +16,8 @@ from tests.dynamics import test_likelihood
 from tests.helpers.default_run import ROOT, touched
 from tests.helpers.selection import PIECE, few, part, pieces_of, rooms_of, shard
 from tests.logs import test_formats
+from tests.logs.samples import samples_in
+from tests.logs.test_samples import FILES
 from tests.regimes import test_distribution
 
 STUB = ROOT / "bayes_grpo" / "__init__.pyi"
@@ -50,7 +52,8 @@ def test_every_public_function_is_called_by_a_test_or_by_a_command(seen):
 
 
 def test_every_format_is_read(seen):
-    assert set(all_readers()) <= touched(ROOT / "tests" / "logs").words
+    samples = {x.expected.partition(":")[0] for path in FILES for x in samples_in(path)}
+    assert set(all_readers()) <= touched(ROOT / "tests" / "logs").words | samples
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import warnings
 from dataclasses import replace
 from typing import Any, cast
 
-import arviz as az
 import numpy as np
 import pytest
 from scipy.stats import norm, ttest_1samp

@@ -106,9 +106,3 @@ def test_frame(write):
     np.testing.assert_array_equal(
         frame.to_numpy(), [[1, 0.1, 1, np.nan], [2, 0.2, 2, np.nan], [3, np.nan, np.nan, 0.5]]
     )
-
-
-def test_a_refusal_names_the_exception_that_ended_the_program(write):
-    trace = 'Loading shards\nTraceback (most recent call last):\n  File "a.py", line 1, in <module>\n'
-    with pytest.raises(LogReadError, match=r"no rewards.*; the program ended with 'ValueError: no GPU'; convert it"):
-        read_log(write("run.log", trace + "ValueError: no GPU\n"))

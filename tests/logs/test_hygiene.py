@@ -60,17 +60,6 @@ def test_windows_are_positive_and_at_most_the_logging_window(steps, window):
     assert np.all((windows > 0) & (windows <= window))
 
 
-def test_parts_of_every_step_are_averaged(write):
-    noise = np.random.default_rng(0).normal(0, 0.1, (8, 4))
-    rows = [{"step": s, "reward": 0.5 + noise[s, m], "kl": 0.2} for s in range(8) for m in range(4)]
-    run = read_log(write("log.jsonl", rows))
-    note = "steps have 4 records each of reward, kl (parts"
-    assert_read(run, note, reward=0.5 + noise.mean(axis=1), signals={"kl": 0.2}, without=("more than once",))
-    losses = [{"step": s, "loss": loss} for s in range(6) for loss in (1.0, 2.0, 6.0)]
-    rows = sorted([{"step": s, "reward": 0.1 * s} for s in range(6)] + losses, key=lambda row: row["step"])
-    assert_read(read_log(write("log.jsonl", rows)), reward=0.1 * np.arange(6), signals={"loss": 3.0})
-
-
 @given(st.lists(st.integers(1, 5), min_size=5, max_size=20), st.floats(-1e6, 1e6))
 def test_equal_parts_have_exactly_their_value(sizes, value):
     step = np.repeat(np.arange(float(len(sizes))), sizes)
@@ -79,32 +68,6 @@ def test_equal_parts_have_exactly_their_value(sizes, value):
     np.testing.assert_array_equal(kept, value)
     if averaged:
         assert (len(kept), usual) == (len(sizes), round(np.median(sizes)))
-
-
-def test_a_resume_leaves_nothing_of_the_attempt_before_beyond_it(write):
-    rows = [*rows_at(range(1, 31)), *rows_at(range(10, 21), offset=0.5)]
-    rows.insert(25, {"step": 25, "eval_reward": 0.1})
-    rows.insert(5, {"step": 5, "eval_reward": 0.2})
-    run = read_log(write("log.jsonl", rows))
-    reward = np.r_[0.01 * np.arange(1, 10), 0.5 + 0.01 * np.arange(10, 21)]
-    note = "resumed at step 10: 11 rows of the abandoned attempt beyond it left out"
-    assert_read(run, note, step=range(1, 21), reward=reward, evals={5: 0.2})
-
-
-@pytest.mark.parametrize(
-    ("rows", "kept", "last"),
-    [
-        ([*rows_at(range(8)), *rows_at([7], offset=0.5)], 7, 8),
-        ([*rows_at(range(1, 31)), *rows_at(range(10, 21)), *rows_at(range(15, 26), offset=0.5)], 14, 25),
-        ([*rows_at(np.repeat(range(6), 2)), *rows_at(np.repeat(range(3, 9), 2), offset=0.5)], 3, 9),
-    ],
-    ids=["a second record by exception", "an attempt that outlives the next", "parts of a resumed training"],
-)
-def test_the_last_attempt_counts(write, rows, kept, last):
-    run = read_log(write("log.jsonl", rows))
-    assert len(run.step) == last
-    np.testing.assert_allclose(run.reward, 0.01 * run.step + np.where(np.arange(last) < kept, 0.0, 0.5))
-    assert_read(run, *(["1 step logged more than once"] if kept == 7 else []))
 
 
 @pytest.mark.parametrize(

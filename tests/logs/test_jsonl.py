@@ -6,7 +6,6 @@ import json
 import numpy as np
 import pytest
 
-from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.logs import read_log
 from tests.logs.log_samples import assert_read
 
@@ -36,53 +35,6 @@ def test_prime_rl_several_lines_a_step_and_two_files(write):
     run = read_log([orchestrator, trainer])
     assert_read(run, reward=0.1 * np.arange(5), signals={"grad_norm": 1.0 + np.arange(5)})
     assert str(trainer) in run.source
-
-
-@pytest.mark.parametrize(
-    ("keys", "reward"),
-    [
-        ({"scores": 0.5, "val/sequence_lengths": 100.0, "episode": 512, "training_step": None}, "scores"),
-        ({"objective/scores": 0.5, "objective/rlhf_reward": 0.4, "step": None}, "objective/scores"),
-        ({"mean_reward": 0.5, "approx_kl": 0.1, "avg_gen_tokens": 99.0, "step": None}, "mean_reward"),
-        ({"My Reward": 0.5, "Iteration": None}, "My Reward"),
-    ],
-)
-def test_keys_without_a_sample_of_their_own(write, keys, reward):
-    rows = [{k: s if v is None else v for k, v in keys.items()} for s in STEPS]
-    assert_read(read_log(write("log.jsonl", rows)), step=STEPS, reward=[0.5] * 5, keys={"reward": reward})
-
-
-def test_lines_that_are_cut_broken_or_two(write):
-    text = "".join(json.dumps(row) + "\n" for row in rows_of())
-    run = read_log(write("log.jsonl", text + '{"step": 6, "rew'))
-    assert run.step[-1] == 5
-    assert any("1 line " in n and "line 6" in n for n in run.notes)
-    two = text.replace('{"step": 2', '{"step": 2, "reward": 0.2},{"step": 9')
-    assert_read(read_log(write("log.jsonl", two)), step=[1, 3, 4, 5])
-    with pytest.raises(LogReadError, match="6 lines of 11"):
-        read_log(write("log.jsonl", text + "{broken\n" * 6))
-
-
-def test_steps_without_a_step_column_are_counted(write):
-    path = write("log.jsonl", [{"reward": 0.1}, {"eval_reward": 0.9}, {"reward": 0.2}, {"reward": 0.3}])
-    assert_read(read_log(path), "counted from 1", step=[1, 2, 3], evals={1: 0.9})
-    run = read_log(path, settings={"logging_window": 10})
-    assert_read(run, step=[10, 20, 30])
-    assert run.window.tolist() == [10] * 3
-
-
-def test_numbers_as_text_and_metrics_inside_a_wrapper(write):
-    rows = [{"step": f"{s}", "reward": f"0.{s}", "accuracy": "62.5%", "kl": "n/a"} for s in STEPS]
-    run = read_log(write("log.jsonl", rows))
-    assert_read(run, reward=0.1 * run.step, signals={"accuracy": 0.625})
-    assert "kl" not in run.signals
-    rows = [{"step": s, "metrics": {"train/reward": 0.1 * s, "train/kl": 0.2}} for s in STEPS]
-    assert_read(read_log(write("log.jsonl", rows)), reward=0.1 * run.step, keys={"kl": "metrics/train/kl"})
-
-
-def test_evaluations_of_several_data_sets(write):
-    rows = [*rows_of(), {"step": 5, "eval/math/accuracy": 0.2, "eval/code/accuracy": 0.4, "eval/math/time": 99}]
-    assert_read(read_log(write("log.jsonl", rows)), evals={5: 0.3})
 
 
 def typed_rows(updates: int, rollouts: int = 8) -> list[dict]:
@@ -119,22 +71,6 @@ def test_settings_that_every_record_repeats(write):
     assert run.settings.group_size.note == "'group_size' in every record"
     rows[-2]["group_size"] = 16  # it changes: no setting of the run
     assert read_log(write("other.jsonl", rows)).settings.group_size.value is None
-
-
-def test_rewards_of_several_kinds_that_differ_are_an_error(write):
-    rows = [row | {"train_reward": 0.5 * row["train_reward"]} if "loss" in row else row for row in typed_rows(2)]
-    with pytest.raises(LogReadError, match="several that differ: reward, train_reward"):
-        read_log(write("metrics.jsonl", rows))
-
-
-def test_words_that_name_kinds_and_words_that_do_not(write):
-    rows = [
-        {"split": x, "step": s, "rollout_reward": 0.1 * s + (x != "train")} for s in range(5) for x in ("train", "val")
-    ]
-    run = read_log(write("metrics.jsonl", rows), columns={"heldout": "eval/rollout_reward"})
-    assert_read(run, reward=0.1 * np.arange(5), evals={s: 1.0 + 0.1 * s for s in range(5)})
-    run = read_log(write("metrics.jsonl", rows_of(range(5), type="grpo", mode="training")))
-    assert_read(run, reward=0.1 * np.arange(5), evals={})
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])

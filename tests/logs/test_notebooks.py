@@ -3,7 +3,6 @@
 import json
 import time
 
-import numpy as np
 import pytest
 
 from bayes_grpo.common.errors import LogReadError
@@ -70,18 +69,6 @@ def notebook(tmp_path):
     return make
 
 
-def test_a_progress_table_with_the_settings_of_the_code(notebook):
-    run = read_log(notebook(code(source=CONFIG), code(printed("Unsloth: will patch"), shown(progress()))))
-    lengths = {"completion_length": [100.5 + s for s in STEPS]}
-    settings = {"group_size": 6, "total_steps": 250}
-    notes = ("read from cell 3, a table of 12 rows", "num_generations")
-    assert_read(run, *notes, step=STEPS, reward=REWARD, signals=lengths, settings=settings, format="notebook")
-    assert np.isnan(run.signals["kl"][0])
-    np.testing.assert_allclose(run.components["check"], REWARD)
-    assert run.name == "train"
-    assert read_log(notebook(code(shown(progress())), name="train.json")).format == "notebook"
-
-
 def test_several_trainings_are_chosen_by_name(notebook):
     path = notebook(code(shown(progress())), code(shown(progress(shift=0.2))))
     with pytest.raises(
@@ -119,14 +106,6 @@ def test_a_training_among_the_outputs(notebook, cells, note):
     of_trl = any("completions / mean_length" in str(x) for x in cells)
     assert run.settings.group_size.value == (6 if configured else 8 if of_trl else None)
     assert tables_in("reward is what we want\nand nothing else\nhere") == []
-
-
-@pytest.mark.parametrize(
-    ("cells", "words"), [([code(printed("hello"))], "1 cells with an output; run it"), ([], "0 cells")]
-)
-def test_a_notebook_without_a_training(notebook, cells, words):
-    with pytest.raises(LogReadError, match=f"found none in {words}"):
-        read_log(notebook(*cells))
 
 
 def test_a_page_and_a_markdown_file_with_the_table(tmp_path):

@@ -51,30 +51,6 @@ def test_keys_that_are_not_used_are_listed_with_the_reason(read, tmp_path):
     assert found["unused"]["gpu_mem"] == "no known signal"
 
 
-def test_a_part_of_a_combination_counts_as_used(read):
-    run = read([{"step": s, "rewards/a/mean": 0.1 * s, "rewards/b/mean": 0.2, "zero_std_ratio": 0.5} for s in STEPS])
-    assert not run.unused
-    assert_read(run, signals={"frac_reward_zero_std": 0.5})
-
-
-@pytest.mark.parametrize("key", ["eval/pass_at_1", "eval/pass@1", "val/pass_at_1", "eval/math/pass@1", "eval/score"])
-def test_pass_rates_of_evaluations_are_evaluations(read, key):
-    run = read([row(s) | ({key: 0.3} if s % 4 == 0 else {}) for s in STEPS])
-    assert_read(run, evals=dict.fromkeys(range(4, 41, 4), 0.3), keys={"eval_reward": key})
-
-
-def test_kinds_of_records_one_after_another_are_put_together(read):
-    entropies, rewards = [{"step": s, "entropy": 1 - 0.01 * s} for s in STEPS], [row(s) for s in STEPS]
-    evals = [{"step": s, "eval_reward": 0.02 * s} for s in range(5, 41, 5)]
-    for order in ((entropies, rewards, evals), (evals, entropies, rewards), (rewards, evals, entropies)):
-        run = read([x for part in order for x in part])
-        without = ("resumed", "more than once")
-        assert_read(run, "2 kinds alternate", evals={s: 0.02 * s for s in range(5, 41, 5)}, without=without)
-        assert np.isfinite(run.signals["entropy"]).all()
-    run = read([*[row(s, entropy=0.5) for s in STEPS], *[row(s, kl=0.1) for s in STEPS]])  # the reward twice
-    assert_read(run, signals={"entropy": 0.5, "kl": 0.1})
-
-
 def console(rows=100, end="", first=False):
     at = [1, *range(2, rows + 1)] if first else range(1, rows + 1)
     return (
@@ -124,25 +100,3 @@ def test_shares_of_tinker_that_are_0_throughout_say_nothing(read, bad, known):
     run = read(rows)
     assert ("frac_reward_zero_std" in run.signals) is known
     assert sum("frac_reward_zero_std is unknown" in note for note in run.notes) == (not known)
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        {"config": {"group_size": 4, "learning_rate": 1e-5}},
-        {"config": {"group_size": 4, "learning_rate": 1e-5, "algorithm": {"adv_estimator": "gdpo"}}},
-        {"group_size": 4, "learning_rate": 1e-5, "model": "small"},
-        {"event": "start", "group_size": 4, "learning_rate": 1e-5, "max_steps": 90},
-        {"type": "config", "group_size": 4, "learning_rate": 1e-5},
-    ],
-)
-def test_settings_in_a_first_line_are_read_whole(read, line):
-    run = read([line, *map(row, STEPS)])
-    scaling = "gdpo" if "algorithm" in line.get("config", ()) else None
-    settings = {"group_size": 4, "learning_rate": 1e-5, "total_steps": line.get("max_steps")}
-    assert_read(run, "1 line of settings instead of metrics", settings=settings | {"advantage_scaling": scaling})
-
-
-def test_a_first_row_of_metrics_is_no_settings(read):
-    run = read([{"learning_rate": 1e-6, "group_size": 4, "reward": 0.1}, *[{"reward": 0.1 * s} for s in STEPS]])
-    assert len(run.step) == 41

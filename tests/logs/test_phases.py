@@ -66,12 +66,6 @@ def test_a_supervised_phase_before_is_left_out_with_a_note(write):
     assert any(s.title == "Trainings in the file" and len(s.tables[0].rows) == 2 for s in page.sections)
 
 
-def test_the_only_training_with_rewards_is_read_wherever_it_is(write):
-    run = read_log(write("run.log", printed(*training(30), CLOSING, *supervised(8), CLOSING)))
-    assert names(run) == [("training 1", 30, True), ("training 2", 8, False)]
-    assert len(run.step) == 30
-
-
 @pytest.mark.parametrize("closing", [(), (CLOSING,)])
 def test_five_trainings_are_five_runs(write, closing):
     parts = [training(30, seed) for seed in range(5)]
@@ -101,19 +95,6 @@ def test_two_trainings(write, rows, taken):
     assert (len(run.step), sizes(run)[1], names(run)[1][2]) == (taken, taken, True)
     if "entropy" in run.signals and rows is TWO[2]:
         assert_read(run, step=range(21, 61), signals={"entropy": 0.5})
-
-
-LOSSES = [{"step": s, "loss": 0.1 * s} for s in range(1, 11)]
-REWARDS = [{"step": s, "reward": 0.01 * s} for s in range(1, 11)]
-IDS = [{"run_id": "a" if row["step"] < 6 else "b", **row} for row in REWARDS]
-ONE = [REWARDS + LOSSES, LOSSES + REWARDS, steps(1, 10) + steps(1, 10, kl=0.1), IDS]
-
-
-@pytest.mark.parametrize("rows", ONE, ids=["rewards first", "losses first", "a copy with more keys", "ids that go on"])
-def test_what_is_one_training(write, rows):
-    run = read_log(write("log.jsonl", rows))
-    assert_read(run, step=range(1, 11), trainings=())
-    assert rows is IDS or np.isfinite(run.signals["loss"]).all()
 
 
 @pytest.mark.parametrize("begin", [31, 36])
@@ -147,20 +128,6 @@ def test_each_training_has_its_own_progress_bar(write):
     assert (run.step[0], run.step[-1], run.settings.total_steps.value) == (20, 400, 400)
 
 
-@pytest.mark.parametrize("name", ["run", "experiment", "seed"])
-@pytest.mark.parametrize("sorted_by_run", [False, True])
-def test_a_column_tells_runs_apart(write, name, sorted_by_run):
-    runs = ["1", "2"] if name == "seed" else ["low", "high"]
-    rows = [(s, run, 0.01 * s + (i == 1) * 0.5) for s in range(1, 21) for i, run in enumerate(runs)]
-    rows = sorted(rows, key=lambda row: runs.index(row[1])) if sorted_by_run else rows
-    path = write("all.csv", f"step,{name},reward\n" + "".join(f"{s},{run},{r}\n" for s, run, r in rows))
-    called = [f"seed={x}" for x in runs] if name == "seed" else runs
-    run = read_log(path)
-    assert names(run) == [(called[0], 20, False), (called[1], 20, True)]
-    assert_read(run, reward=0.5 + 0.01 * run.step)
-    assert_read(read_log(path, run=called[0]), reward=0.01 * run.step)
-
-
 def test_a_table_with_a_second_line_of_names(write):
     one = "step,reward,loss\n" + "".join(f"{s},{0.01 * s},0.1\n" for s in range(1, 11))
     two = "step,loss,reward,kl\n" + "".join(f"{s},0.2,{0.02 * s},0.3\n" for s in range(1, 16))
@@ -170,33 +137,6 @@ def test_a_table_with_a_second_line_of_names(write):
     on = one + "step,reward,loss\n" + "".join(f"{s},{0.01 * s},0.1\n" for s in range(11, 21))
     assert_read(read_log(write("on.csv", on)), step=range(1, 21), trainings=())
     assert sizes(read_log(training(10) + training(10, 1))) == [10, 10]  # in memory too
-
-
-@pytest.mark.parametrize("first", [0, 1])
-def test_steps_that_count_within_an_epoch_go_on(write, first):
-    rows = [{"epoch": e, "step": first + s, "reward": 0.1 * e + 0.01 * s} for e in range(3) for s in range(10)]
-    run = read_log(write("log.jsonl", rows))
-    assert_read(run, step=range(first, first + 30), reward=rewards(rows), trainings=())
-    again = [*rows, *[row | {"reward": 0.9} for row in rows]]  # a training whose epochs begin anew as well
-    assert sizes(read_log(write("log.jsonl", again)))[-1] <= 30
-
-
-def test_a_training_within_a_run_of_a_chart(write):
-    at = [*range(1, 11), *range(1, 13)]
-    text = "Step,a - train/reward,b - train/reward\n" + "".join(f"{s},0.5,{s / 100 + i}\n" for i, s in enumerate(at))
-    path = write("chart.csv", text)
-    assert [len(read_log(path, run=f"b/training {i}").step) for i in (1, 2)] == [10, 12]
-    assert [len(read_log(path, run="b").step), read_log(path, run="b").trainings[1].taken] == [12, True]
-
-
-def test_a_run_that_the_log_does_not_hold_is_refused(write):
-    path = write("a.jsonl", steps(1, 9, run_id="mine"))
-    for wanted in (None, "training 1", "mine"):
-        assert len(read_log(path, run=wanted).step) == 9
-    with pytest.raises(
-        LogReadError, match=r"run: .*a\.jsonl: expected a run among training 1, found 'other'; correct it"
-    ):
-        read_log(path, run="other")
 
 
 def test_the_command_line_takes_any(write):
@@ -222,14 +162,3 @@ def test_numbers_near_the_largest_give_no_warning():
             ]
             with suppress(BayesGrpoError):
                 read_log(rows)
-
-
-def test_last_rows_of_two_runs_below_headings_are_two_trainings(write):
-    one = {"reward": "0.55", "reward_std": "0.3", "entropy": "0.1", "step_time": "11.4", "completions/mean_length": 236}
-    other = {"reward": "0.45", "ratio": "0.9", "kl": "0.7", "weight_sync_time_s": "5.1", "queue_wait_time_s": "0.1"}
-    text = f"### Baseline\n\n{one}\n\n### Asynchronous\n\n{other}\n"
-    run = read_log(write("a.md", text))
-    assert_read(run, "training 2 of 2 in the log is read, the last with rewards", reward=[0.45], signals={"kl": 0.7})
-    assert_read(read_log(write("a.md", text), run="training 1"), reward=[0.55], signals={"entropy": 0.1})
-    steps = f"### Before\n\n{one}\n\n### After\n\n{one | {'reward': '0.6'}}\n"
-    assert_read(read_log(write("b.md", steps)), reward=[0.55, 0.6])

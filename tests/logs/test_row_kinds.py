@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from bayes_grpo import diagnose, read_log
-from tests.logs.log_samples import assert_read
 
 STEPS = range(1, 61)
 
@@ -61,17 +60,3 @@ def test_a_rate_of_violations_that_falls_is_a_score_that_rises(write):
     assert diagnose(run).status.status == "fine"
     worse = read_log(write("grows.jsonl", violations(0.0, 0.5)), columns=named)
     assert diagnose(worse).status.status != "fine"
-
-
-def test_what_is_no_share_counts_by_its_negative(write):
-    rows = [{"step": i, "reward": 0.01 * i, "val_perplexity": 40.0 - 0.5 * i} for i in STEPS]
-    run = read_log(write("log.jsonl", rows), columns={"heldout": "val_perplexity"})
-    assert run.eval_reward.tolist() == pytest.approx([0.5 * i - 40.0 for i in STEPS])
-
-
-def test_columns_are_parted_as_records_are(write):
-    rows = [("train", i, 0.1 * i) for i in range(1, 5)] + [("gsm8k_test", 4, 0.9)]
-    table = "dataset,step,reward\n" + "".join(f"{name},{step},{reward}\n" for name, step, reward in rows)
-    records = [dict(zip(("dataset", "step", "reward"), row, strict=True)) for row in rows]
-    for path in (write("a.csv", table), write("a.jsonl", records)):
-        assert_read(read_log(path), step=range(1, 5), reward=[0.1, 0.2, 0.3, 0.4], evals={4: 0.9})

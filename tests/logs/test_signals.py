@@ -95,25 +95,6 @@ def test_the_sampler_is_not_the_reference(write):
         run.definitions["kl"] = "k3"  # type: ignore[index]
 
 
-def test_counts_by_reward_are_added_up_and_absent_ones_are_none(write):
-    rows = [{"rollout/step": i, "rollout/raw_reward": 0.5, "rollout/response_len/mean": 9.0} for i in range(4)]
-    rows[1] |= {"rollout/zero_std/count_0.0": 2.0, "rollout/zero_std/count_1.0": 1.0}
-    rows[3] |= {"rollout/zero_std/count_1.0": 4.0}
-    run = read_log(write("log.jsonl", rows))
-    assert_read(run, signals={"filtered_groups": [0.0, 3.0, 0.0, 4.0]})
-    assert run.definitions["filtered_groups"] == "groups without spread"
-
-
-def test_what_a_rollout_took_is_at_its_step(write):
-    perf = "perf {0}: {{'rollout/response_len/mean': 50.0, 'rollout/dynamic_filter/drop_zero_std_{1}.0': 5}}"
-    rollout = "rollout {0}: {{'rollout/raw_reward': 0.{0}, 'rollout/truncated': 0.0}}"
-    lines = [f"{perf.format(i, i % 2)}\n4995:(Actor pid=1) data.py:193 - {rollout.format(i)}" for i in range(4)]
-    lines[2] = lines[2].replace(", 'rollout/dynamic_filter/drop_zero_std_0.0': 5", "")
-    run = read_log(write("slime.log", "\n".join(lines)))
-    signals = {"completion_length": 50.0, "filtered_groups": [5, 5, 0, 5]}
-    assert_read(run, step=range(4), reward=[0, 0.1, 0.2, 0.3], signals=signals)
-
-
 @pytest.mark.parametrize(
     ("key", "word"), [("kl", "standard"), ("KL Penalty", "penalty"), ("avg_exact_kl", "standard"), ("kl_coef", None)]
 )

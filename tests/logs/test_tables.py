@@ -23,30 +23,6 @@ from tests.logs.log_samples import assert_read
 CSV = "step,reward,kl,eval_reward\n" + "".join(f"{s},0.{s},0.01,{'0.5' if s == 3 else ''}\n" for s in range(1, 6))
 
 
-@pytest.mark.parametrize(
-    ("name", "sep"), [("a.csv", ","), ("a.tsv", "\t"), ("a.csv", ";"), ("a.txt", ","), ("a", "\t")]
-)
-def test_delimited_text(write, name, sep):
-    run = read_log(write(name, CSV.replace(",", sep)))
-    assert_read(run, step=range(1, 6), reward=0.1 * run.step, evals={3: 0.5}, format="csv")
-
-
-@pytest.mark.parametrize(
-    ("text", "rewards"),
-    [
-        ("step;reward\n1;0,1\n2;0,2\n3;0,3\n", [0.1, 0.2, 0.3]),  # a decimal comma
-        ("step,reward\n1,0.1\n2,0.2\nstep,reward\n2,0.25\n3,0.3\n", [0.1, 0.25, 0.3]),  # a header again
-        ("step,reward\n1,0.30000000000000004\n2,0.9283746509182734\n3,1e-12\n", [0.1 + 0.2, 0.9283746509182734, 1e-12]),
-        ("step,reward\n3,0.3\n2,0.2\n1,0.1\n", [0.1, 0.2, 0.3]),
-        ("step,reward\n" + "".join(f"{s},0\n" for s in range(1, 31)), [0.0] * 30),
-    ],
-)
-def test_forms_of_tables(write, text, rewards):
-    run = read_log(write("a.csv", text))
-    np.testing.assert_array_equal(run.step, range(1, len(rewards) + 1))
-    np.testing.assert_array_equal(run.reward, rewards)
-
-
 _CELLS = st.one_of(
     st.integers(-(10**17), 10**17).map(str),
     st.floats(allow_nan=False, allow_infinity=True).map(repr),
@@ -83,29 +59,6 @@ def test_a_table_of_numbers_needs_no_pandas(write, end):
     assert found.stdout.strip() == "False"
 
 
-def test_notebook_table_of_unsloth(write):
-    head = "Step\tTraining Loss\treward\treward_std\tcompletions / mean_length\tkl\trewards / f / mean\n"
-    run = read_log(write("a.tsv", head + "".join(f"{s}\t0.1\t0.{s}\t0.2\t99\t0.01\t0.{s}\n" for s in range(1, 6))))
-    assert set(run.signals) == {"loss", "reward_std", "completion_length", "kl"}
-    assert run.settings.group_size.value == 8
-
-
-def test_a_row_that_is_too_long_says_where(write):
-    rows = "".join(f"{s},0.1\n" for s in range(20))
-    with pytest.raises(LogReadError, match=r"a\.csv: expected rows as long as the header.*in line 23"):
-        read_log(write("a.csv", f'step,reward\n{rows}21,"open,1\n22,1,1,1,1\n'))
-
-
-def test_which_column_is_the_reward(write):
-    text = "step,rollout/mean_total_reward_of_all,task/reward_component_exact,task/reward_bonus_format\n"
-    run = read_log(write("log.csv", text + "".join(f"{s},{0.1 * s},{0.08 * s},{0.02 * s}\n" for s in range(5))))
-    assert_read(run, "next to its parts or averages task/reward_component_exact", reward=0.1 * np.arange(5))
-    run = read_log(write("a.csv", "step,mean_reward,reward\n1,0.1,0.1\n2,0.2,0.2\n"))
-    assert_read(run, "agree", keys={"reward": "reward"})
-    run = read_log(write("a.csv", "step,eval_reward,entropy\n0,0.1,0.5\n1,,0.4\n2,0.2,0.3\n"))
-    assert_read(run, evals={0: 0.1, 2: 0.2}, signals={"entropy": [0.5, 0.4, 0.3]}, has_reward=False)
-
-
 @pytest.mark.parametrize("name", ["log.csv", "log.parquet", "log.md"])
 def test_rows_of_an_evaluation_are_told_by_their_split(write, name):
     text = "step,Split,reward,kl\n" + "".join(
@@ -134,16 +87,6 @@ def test_wandb_chart_by_itself_over_another_axis_and_with_another(write):
     run = read_log([write("reward.csv", WANDB), kl])
     kl = [0.1, 0.2, np.nan, 0.4]
     assert_read(run, step=[10, 20, 40, 50], reward=[0.1, 0.2, 0.4, np.nan], signals={"kl": kl})
-
-
-def test_wandb_chart_of_several_runs_and_table_of_runs(write):
-    path = write("wandb_export.csv", "Step,a - train/reward,b - v2 - train/reward\n1,0.1,0.5\n2,0.2,0.6\n")
-    for wanted, words in ((None, "found 2: a, b - v2; choose with run"), ("c", "among a, b - v2, found 'c'")):
-        with pytest.raises(LogReadError, match=words):
-            read_log(path, run=wanted)
-    assert_read(read_log(path, run="b - v2", run_name="b - v2"), reward=[0.5, 0.6], name="b - v2")
-    with pytest.raises(LogReadError, match="table of runs"):
-        read_log(write("runs.csv", "Name,State,Notes,User,Tags,Created,Runtime,train/reward\nx,finished,,u,,d,1,0.5\n"))
 
 
 def test_parquet(tmp_path):

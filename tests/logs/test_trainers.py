@@ -3,7 +3,6 @@
 import itertools
 from functools import partial
 
-import numpy as np
 import pytest
 
 from bayes_grpo.logs import mapping, read_log
@@ -84,18 +83,3 @@ def test_observed_staleness_sets_the_refresh_interval(write):
     assert_read(read_log(fresh), settings={"refresh_interval": 1})
     write("bayes_grpo.toml", "[settings]\nrefresh_interval = 8\n")  # a longer one that a user knows
     assert_read(read_log(fresh), settings={"refresh_interval": 8})
-
-
-def test_groups_that_cannot_be_trained_on_have_no_spread(write):
-    rows = [
-        {"training_step": i + 1, "train/reward": 0.1 * i, "train/reward_std_dev": 0.2, "time/step_wall_s": 31.5}
-        | {"data/step_num_groups_trainable": 6 - i, "data/step_num_groups_submitted": 8 if i else 0, "costs/all": 0.25}
-        for i in range(6)
-    ]
-    spread = [np.nan, *(1 - (6 - np.arange(1, 6)) / 8)]
-    signals = {"frac_reward_zero_std": spread, "step_time": 31.5, "step_cost": 0.25}
-    of = "1 - data/step_num_groups_trainable / data/step_num_groups_submitted"
-    assert_read(read_log(write("history.jsonl", rows)), signals=signals, keys={"frac_reward_zero_std": of})
-    solved = {"train/agg/all/math/solved_none": [0.25] * 8, "train/agg/all/math/solved_all": [0.5] * 8}
-    run = read_log(write("metrics.jsonl", rows_of(**solved, **{"off_policy/mean": [0.5] * 8})))
-    assert_read(run, signals={"frac_reward_zero_std": 0.75}, settings={"refresh_interval": 2})
