@@ -22,7 +22,6 @@ from typing import Annotated, NoReturn
 import typer
 
 import bayes_grpo.cli as commands
-from bayes_grpo.cli.command import Command, CommandGroup
 from bayes_grpo.cli.options import EXIT_INPUT, EXIT_USAGE
 from bayes_grpo.cli.signals import ended_by_signals
 from bayes_grpo.common.errors import Argument, BayesGrpoError, BayesGrpoWarning, PriorError, arguments_written
@@ -68,7 +67,6 @@ COMMANDS = (
 def program(names: Sequence[str] = COMMANDS) -> typer.Typer:
     """The program with these commands; only their modules are imported."""
     app = typer.Typer(
-        cls=CommandGroup,
         context_settings=HELP_FLAGS,
         no_args_is_help=True,
         pretty_exceptions_enable=False,
@@ -80,7 +78,7 @@ def program(names: Sequence[str] = COMMANDS) -> typer.Typer:
         module = name.replace("-", "_")
         made = getattr(modules_in(commands, module)[0], module)
         examples = "".join(f"\n\nbayes-grpo {words}" for words in vars(made)["examples"])
-        app.command(name, cls=Command, context_settings=HELP_FLAGS, epilog=f"Examples:{examples}")(made)
+        app.command(name, context_settings=HELP_FLAGS, epilog=f"Examples:{examples}")(made)
     app.callback()(_everywhere)
     return app
 

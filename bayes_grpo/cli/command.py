@@ -8,7 +8,6 @@ from dataclasses import fields, is_dataclass
 from typing import Annotated, Any, get_type_hints
 
 import typer
-from typer.core import TyperCommand, TyperGroup
 
 from bayes_grpo.cli.options import QUIET
 
@@ -16,29 +15,6 @@ Quiet = Annotated[
     bool,
     typer.Option("--quiet", "-q", help="No progress; results and errors all the same.", rich_help_panel="Output"),
 ]
-
-
-class Command(TyperCommand):
-    """A command whose help names no type for a flag without a value."""
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Its arguments and flags."""
-        return _without_types(super().get_params(ctx))
-
-
-class CommandGroup(TyperGroup):
-    """The program itself."""
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Its flags."""
-        return _without_types(super().get_params(ctx))
-
-
-def _without_types(params: list[Any]) -> list[Any]:
-    for param in params:
-        if getattr(param, "is_flag", False):
-            param.metavar = ""
-    return params
 
 
 def command(*examples: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
