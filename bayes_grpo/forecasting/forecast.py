@@ -17,7 +17,6 @@ from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.results import Shown
 from bayes_grpo.common.runtime import Progress, or_silent
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
-from bayes_grpo.fitting.window import FitRows
 from bayes_grpo.forecasting.events import shipped_event_rates
 from bayes_grpo.forecasting.expected import GIVEN, FarHorizon, horizon_of
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES, Ensemble, fit_ensemble, trusted
@@ -169,7 +168,6 @@ def forecast(
     schedule: str | None = None,
     total_steps: float | None = None,
     signal: str = "auto",
-    rows: FitRows = "all",
     regimes: Sequence[str | Regime] | None = None,
     draws: int = 2000,
     seed: int = 0,
@@ -194,7 +192,6 @@ def forecast(
             settings, or continued as ``assumed`` describes.
         total_steps: Step at which a decaying learning rate reaches 0.
         signal: "auto", "reward" (train) or "eval" (evaluations).
-        rows: "all", or "since_break" for the rows since the reward last collapsed.
         regimes: Regimes to average over; None for `FORECAST_REGIMES`.
         draws: Number of paths.
         seed: Seed.
@@ -223,7 +220,7 @@ def forecast(
     if not (isinstance(draws, int) and draws >= 100):
         raise SettingError(f"expected an integer of at least 100, found {draws!r}", parameter="draws")
     run = as_run(source)
-    inputs = inputs_of_run(run, signal, schedule, total_steps, rows)
+    inputs = inputs_of_run(run, signal, schedule, total_steps)
     # A horizon in the past is refused before anything is fitted.
     planned = inputs.settings
     if total_steps:

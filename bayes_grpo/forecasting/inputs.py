@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bayes_grpo.common.errors import FitError
-from bayes_grpo.fitting.window import FitRows, rows_to_fit
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.settings import Provenance, Setting
 from bayes_grpo.rows.reward_range import RewardRange, reward_range
@@ -47,7 +46,6 @@ def inputs_of_run(
     signal: str = "auto",
     schedule: str | None = None,
     total_steps: float | None = None,
-    rows: FitRows = "all",
 ) -> ForecastInputs:
     """Inputs of a forecast of a run.
 
@@ -56,7 +54,6 @@ def inputs_of_run(
         signal: "auto", "reward" (train) or "eval" (evaluations).
         schedule: The user's word on the remaining learning rate.
         total_steps: Planned length of the run by the user's word.
-        rows: "all", or "since_break" for the rows since the reward last collapsed.
 
     Returns:
         The inputs.
@@ -65,8 +62,7 @@ def inputs_of_run(
         FitError: No such signal, or too few rows.
         SettingError: An impossible schedule.
     """
-    fitted, window = rows_to_fit(run, rows, signal)
-    table = rows_of(_as_planned(fitted, schedule, total_steps), signal).evenly_noisy()
+    table = rows_of(_as_planned(run, schedule, total_steps), signal).evenly_noisy()
     if len(table.y) < MIN_FORECAST_ROWS:
         raise FitError(
             f"{run.source}: a forecast needs at least {MIN_FORECAST_ROWS} rows of {table.signal}, found "
@@ -78,7 +74,7 @@ def inputs_of_run(
         table=table,
         reward=reward_range(table.y, settings),
         ahead=ahead,
-        notes=(*([window.lead[:-1]] if window.lead else []), *run.notes, *table.notes),
+        notes=(*run.notes, *table.notes),
         name=run.name,
         settings=settings,
         fallen=fallen_in(run, table.signal),
