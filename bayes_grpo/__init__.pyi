@@ -6,7 +6,6 @@ from .analysis.result import Analysis as Analysis
 from .analysis.result import forecast_given as forecast_given
 from .backtesting import Backtest as Backtest
 from .backtesting import backtest as backtest
-from .backtesting import backtest_logs as backtest_logs
 from .batches.batch import batch as batch
 from .checking import Check as Check
 from .checking import check as check

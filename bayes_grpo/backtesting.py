@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from bayes_grpo.common.errors import BayesGrpoError, FitError, SettingError
+from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.results import Result, frame_of
 from bayes_grpo.common.runtime import Progress, or_silent
@@ -286,36 +286,6 @@ def backtest(
             scores += _scores_at(run, whole, share, regimes, seed_of(seed, "origin", share))
         except FitError as error:
             refused.append(f"{where}: {error}")
-    return Backtest(tuple(scores), tuple(refused))
-
-
-def backtest_logs(
-    runs: Sequence[RunLike],
-    *,
-    signal: str = "auto",
-    regimes: Sequence[str | Regime] = FORECAST_REGIMES,
-    seed: int = 0,
-    progress: Progress | None = None,
-) -> Backtest:
-    """Scores the forecast of many runs at earlier steps against the rows that came; arguments as `backtest`.
-
-    Returns:
-        The scores of all runs, in their order; a run that cannot be used is named in it.
-
-    Raises:
-        SettingError: An impossible option.
-    """
-    scores: list[Score] = []
-    refused: list[str] = []
-    for run in runs:
-        try:
-            found = backtest(run, signal=signal, regimes=regimes, seed=seed, progress=progress)
-        except SettingError:
-            raise
-        except BayesGrpoError as error:
-            found = Backtest((), (str(error),))
-        scores += found.scores
-        refused += found.refused
     return Backtest(tuple(scores), tuple(refused))
 
 

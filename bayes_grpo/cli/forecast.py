@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -142,17 +142,14 @@ def _half_way(run: Run, settings: AnalysisSettings) -> dict[str, Part[Any]]:
 
 def _backtest(logs: list[Path], reading: Reading, up_to_step: float | None, options: dict[str, Any]) -> Backtest:
     """Scores of forecasts from earlier steps; of several logs, those that cannot be used are named in the result."""
-    runs: list[Run] = []
-    refused: list[str] = []
-    for log in logs:
-        try:
-            runs.append(reading.read([log], up_to_step))
-        except BayesGrpoError as error:
-            if len(logs) == 1 or isinstance(error, SettingError | ImportError):
-                raise
-            refused.append(str(error))
+    parts: list[Backtest] = []
     with progress_bar() as progress:
-        if len(logs) == 1:
-            return bg.backtest(runs[0], progress=progress, **options)
-        result = bg.backtest_logs(runs, progress=progress, **options)
-    return replace(result, refused=(*refused, *result.refused))
+        for log in logs:
+            try:
+                parts.append(bg.backtest(reading.read([log], up_to_step), progress=progress, **options))
+            except BayesGrpoError as error:
+                if len(logs) == 1 or isinstance(error, SettingError | ImportError):
+                    raise
+                parts.append(bg.Backtest((), (str(error),)))
+    scores = tuple(x for part in parts for x in part.scores)
+    return bg.Backtest(scores, tuple(x for part in parts for x in part.refused))

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from bayes_grpo import view
-from bayes_grpo.backtesting import FORECAST, LAST_VALUE, Backtest, Score, backtest, backtest_logs
+from bayes_grpo.backtesting import FORECAST, LAST_VALUE, Backtest, Score, backtest
 from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.forecasting.fits import forecast_priors
 from bayes_grpo.regimes import get_regime
@@ -107,15 +107,3 @@ def test_forecast_priors_reach_beyond_what_was_seen():
     points = forecast_priors(get_regime("sigmoid"), replace(table, y=20.0 * y))["fixed_point"]
     assert points.spread == pytest.approx(6.0 * 20.0 * np.std(y))
     assert "exponent" not in forecast_priors(get_regime("exponential"), table)
-
-
-@pytest.mark.thorough
-def test_many_logs_score_as_each_alone():
-    runs = [rising_run(40, seed=1, name="a"), rising_run(8, name="short"), rising_run(40, seed=2, name="b")]
-    found = backtest_logs(runs, regimes=("flat",))
-    assert {s.log for s in found.scores} == {"a", "b"}
-    assert len(found.refused) == 1
-    assert "at least 20 rows" in found.refused[0]
-    assert [s for s in found.scores if s.log == "b"] == list(backtest(runs[2], regimes=("flat",)).scores)
-    with pytest.raises(SettingError, match="expected at least one to forecast with"):
-        backtest_logs(runs[:1], regimes=())

@@ -1,5 +1,7 @@
 """`forecast` and what it refuses, with the flags that ask when to stop too."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -40,3 +42,17 @@ def test_costs_say_what_to_do_where_the_diagnosis_has_something_else_to_look_at(
     by_cost = call(*words, "--cost-per-step", 1, "--value-per-reward", 1).out
     assert "Do now: stop: going on is not expected to pay" in " ".join(by_cost.split())
     assert "Do now: stop" not in call(*words).out
+
+
+@pytest.mark.thorough
+def test_a_backtest_of_many_logs_scores_each_as_alone(tmp_path, curve):
+    logs = {name: tmp_path / f"{name}.csv" for name in ("one", "short", "other")}
+    for name, shift in (("one", 0.0), ("short", 0.0), ("other", 0.01)):
+        rows = [f"{s},{y + shift}\n" for s, y in enumerate(curve, 1)]
+        logs[name].write_text("step,reward\n" + "".join(rows[: 8 if name == "short" else None]))
+    words = ("forecast", "--backtest", "--json", "--regimes", "flat")
+    found, alone = (json.loads(call(*words, *paths).out) for paths in (logs.values(), [logs["other"]]))
+    assert {x["log"] for x in found["scores"]} == {"one", "other"}
+    (refused,) = found["refused"]
+    assert "at least 20 rows" in refused
+    assert [x for x in found["scores"] if x["log"] == "other"] == alone["scores"]
