@@ -41,8 +41,8 @@ _NO_SPREAD = re.compile(
 )
 """Words for the share of groups without spread."""
 _CONTRAST = re.compile(
-    r"^(?!.*advantage)(?:.*(?:informative|effective|mixed|useful|contrastive|non_?zero_(?:std|var\w*))_(?:\w+_)?groups?"
-    r"|.*groups?_(?:informative|mixed|with_(?:signal|contrast|spread|variance))|effective_signal)"
+    r"(?:informative|effective|mixed|useful|contrastive|non_?zero_(?:std|var|variance))_(?:[a-z]{1,12}_)?groups?"
+    r"|groups?_(?:informative|mixed|with_(?:signal|contrast|spread|variance))|^effective_signal"
 )
 """Words for the share of the others, which have some."""
 _SPREAD_OF_ADVANTAGES = (
