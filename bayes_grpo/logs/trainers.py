@@ -296,10 +296,11 @@ TRAINERS = (
         signature="""reward/avg_raw_reward reward/avg_pass_at_* generate/avg_num_tokens policy/policy_entropy
             trainer/global_step""",
         keys="""step: trainer/global_step | step | _step; reward: reward/avg_raw_reward;
-            heldout: eval/all/avg_score eval/*/avg_score; entropy: policy/policy_entropy; kl: policy/policy_kl;
-            clip_ratio: policy/loss_metrics/clip_ratio policy/ppo_clip_ratio;
-            grad_norm: policy/raw_grad_norm policy/grad_norm; completion_length: generate/avg_num_tokens;
-            learning_rate: policy/policy_lr; loss: policy/policy_loss policy/final_loss;
+            heldout: eval/all/avg_score eval/*/avg_score; entropy: policy/policy_entropy;
+            kl: policy/policy_kl policy_kl; grad_norm: policy/raw_grad_norm policy/grad_norm;
+            clip_ratio: policy/loss_metrics/clip_ratio loss_metrics/clip_ratio policy/ppo_clip_ratio;
+            completion_length: generate/avg_num_tokens avg_response_length;
+            learning_rate: policy/policy_lr policy_lr; loss: policy/policy_loss policy/final_loss;
             engine_mismatch: policy/rollout_train_logprobs_abs_diff_mean=abs; step_time: timing/step;
             importance_ratio: policy/loss_metrics/is_ratio_mean=sampler; staleness: async/staleness_mean;
             dropped: async/num_groups_dropped=groups; turns: generate/avg_num_turns;

@@ -90,3 +90,8 @@ def test_a_backslash_of_a_path_is_read_without_a_warning():
             "path": r"C:\data",
             "both": r"a\d\\d",
         }
+
+
+def test_keys_without_a_heading_are_read_from_a_long_text(write):
+    lines = (f"INFO | reward/avg_raw_reward: {0.3 + i / 1000}, reward/avg_pass_at_4: 0.9\n" for i in range(300))
+    assert_read(read_log(write("train.log", "".join(lines))), reward=0.3 + np.arange(300) / 1000)

@@ -348,6 +348,7 @@ def _block_pairs(text: str) -> list[re.Match[str]]:
     return [pair for part in parts if (pair := _BLOCK_PAIR.fullmatch(part)) is not None]
 
 
+_DICT_PAIR = re.compile(r"'([\w./@-]{1,80})':\s?([-+.\deE]{1,40})(?=[,}])")
 _REWARD_KEYS = frozenset(k for t in TRAINERS for k in t.keys["reward"] if "/" in k and "*" not in k) | {"train/reward"}
 """Keys that are a trainer's reward wherever they stand."""
 
@@ -355,11 +356,13 @@ _REWARD_KEYS = frozenset(k for t in TRAINERS for k in t.keys["reward"] if "/" in
 def _block_rows(text: str) -> Rows:
     """A row for every heading with a step, of the numbers that the lines below name once.
 
-    Without a heading a trainer's keys, one a line, are one row, until its reward comes again.
+    Without a heading a trainer's keys are one row until its reward comes again, and what a dict below it says.
     """
     blocks: list[tuple[re.Match[str], list[tuple[str, str]]]] = []
     alone: list[dict[str, float]] = [{}]
     for line, _ in lines_of(text):
+        if line[:1] == "{" and any(normal(name) in _REWARD_KEYS for name in alone[-1]):
+            alone[-1].update({name: to_float(value) for name, value in _DICT_PAIR.findall(line)})
         if len(line) > _MAX_LINE_OF_BLOCK:
             continue
         line = _SUMMARY_LINE.sub(r"\1: ", line)
@@ -367,13 +370,14 @@ def _block_rows(text: str) -> Rows:
             blocks.append((heading, []))
         elif blocks:
             blocks[-1][1].extend((pair[1], pair[2]) for pair in _block_pairs(line))
-        elif len(text) <= _SHORT:
+        else:
             row = {pair[1]: to_float(pair[2]) for pair in _block_pairs(line)}
             if any(name in alone[-1] and normal(name) in _REWARD_KEYS for name in row):
                 alone.append({})
             alone[-1].update(row)
     rewarded = any(normal(name) in _REWARD_KEYS for row in alone for name in row)
-    for row in () if blocks else alone:
+    kept = rewarded or len(text) <= _SHORT
+    for row in () if blocks or not kept else alone:
         named = {k: v for k, v in row.items() if rewarded or ("/" in k and not names_reward((k,)))}
         if named:  # without a reward, for the refusal
             yield named, None
