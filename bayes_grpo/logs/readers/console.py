@@ -344,7 +344,7 @@ def _block_pairs(text: str) -> list[re.Match[str]]:
     """The pairs of a line: one, or several between bars or commas, but for what stands in parentheses."""
     if (pair := _BLOCK_PAIR.fullmatch(text)) is not None:
         return [pair]
-    parts = re.split(r"\||,\s", _ASIDE.sub("", text))
+    parts = re.split(r"[|│┃║]|,\s", _ASIDE.sub("", text))
     return [pair for part in parts if (pair := _BLOCK_PAIR.fullmatch(part)) is not None]
 
 
@@ -366,7 +366,8 @@ def _block_rows(text: str) -> Rows:
         if len(line) > _MAX_LINE_OF_BLOCK:
             continue
         line = _SUMMARY_LINE.sub(r"\1: ", line)
-        if (heading := _HEADING.fullmatch(line)) is not None:
+        cell = line.strip("│┃║ ").partition("│")[0]
+        if (heading := _HEADING.fullmatch(line) or _HEADING.fullmatch(cell)) is not None:
             blocks.append((heading, []))
         elif blocks:
             blocks[-1][1].extend((pair[1], pair[2]) for pair in _block_pairs(line))
