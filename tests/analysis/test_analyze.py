@@ -49,15 +49,6 @@ def test_parts_are_what_the_functions_give(fallen):
 
 
 @pytest.mark.thorough
-def test_page_watch_and_analysis_agree(found, page, look):
-    assert found.status.alarming
-    assert page.results["status"] == found.status.to_dict()
-    assert look.status == found.status
-    assert look.outlook is not None
-    assert look.outlook.at_horizon.median == pytest.approx(found.forecast.required.summary.at_horizon.median, abs=0.05)
-
-
-@pytest.mark.thorough
 def test_now_is_one_number_everywhere(fallen, found, page, look):
     """Diagnosis, fit, forecast, watch and the page state the level of one path."""
     diagnosed = bg.diagnose(fallen)

@@ -153,15 +153,6 @@ def test_any_executor_gives_what_is_given_here(write_logs):
         same(batch(folder, executor=threads).frame, here.frame)
 
 
-@pytest.mark.thorough
-def test_two_processes_give_what_one_gives_in_any_order(write_logs):
-    folder = write_logs(4)
-    here = batch(folder)
-    same(here.frame, batch(folder, jobs=2).frame)
-    turned = batch(sorted(folder.iterdir(), reverse=True))
-    same(here.frame, turned.frame.iloc[::-1].reset_index(drop=True))
-
-
 def test_more_logs_and_tasks_do_only_what_is_left(write_logs, tmp_path):
     out, folder = tmp_path / "t.parquet", write_logs(4)
     some = batch([folder / "run02.json"], out=out)

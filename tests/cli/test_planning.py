@@ -52,21 +52,3 @@ def test_a_run_that_failed_is_not_safe_at_its_own_settings(tmp_path):
     lower = json.loads(call(*words, "--learning-rate", 5e-7)[1])
     assert lower["verdict"] == "stable"
     assert lower["changes"][0]["ratio"] == 0.5
-
-
-@pytest.mark.thorough
-def test_a_log_gives_learning_time_and_rate(tmp_path):
-    """Ten times the log's learning rate has ten times its gain and a higher risk by the outcomes of others."""
-    rate, steps = 1e-5, range(1, 41)
-    rows = [f"{s},{0.2 + 0.5 * (1 - 2.7 ** (-s / 10)) + 0.02 * (-1) ** s},{rate}" for s in steps]
-    log = tmp_path / "a.csv"
-    log.write_text("\n".join(["step,reward,learning_rate", *rows]))
-    same, more = (json.loads(call("plan", log, *words, "--json")[1]) for words in ([], ["--learning-rate", 10 * rate]))
-    assert more["gain"]["median"] == pytest.approx(10.0 * same["gain"]["median"])
-    assert same["changes"] == []
-    assert [x["ratio"] for x in more["changes"]] == pytest.approx([10.0])
-    assert same["verdict"] == "cannot_tell"
-    assert "stiffer directions decide" in same["headline"]
-    log.write_text("\n".join(["step,reward", *(row.removesuffix(f",{rate}") for row in rows)]))
-    code, _, err = call("plan", log, "--learning-rate", rate)
-    assert (code, "--set learning_rate=" in err) == (3, True)

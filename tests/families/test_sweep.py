@@ -51,21 +51,6 @@ def folder(tmp_path, write_trl_log):
     return tmp_path
 
 
-@pytest.mark.thorough
-def test_the_rate_follows_the_learning_rate_and_the_plateau_does_not():
-    found = sweep(swept())
-    rate, plateau = found.exponent("rate", "learning_rate"), found.exponent("plateau", "learning_rate")
-    assert found.converged
-    assert 0.3 < rate.posterior.low < 1.0 < rate.posterior.high
-    assert (rate.runs, rate.values) == (6, 3)
-    assert abs(plateau.posterior.median) < 0.1
-    assert plateau.p_zero > 0.8
-    assert rate.prior.low == pytest.approx(-1.645, abs=1e-3)
-    assert 0.5 < rate.contraction <= 1.0
-    assert found.to_frame().loc[("rate", "learning_rate"), "verdict"] == "moves"
-    assert "learning rate raises the response rate" in found.sentence
-
-
 def test_a_sweep_is_a_sentence_a_table_a_picture_and_strict_json(found, tmp_path):
     rate, plateau = found.exponent("rate", "learning_rate"), found.exponent("plateau", "learning_rate")
     assert rate.posterior.median == pytest.approx(1.0, abs=0.02)

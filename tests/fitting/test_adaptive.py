@@ -10,7 +10,6 @@ from scipy.stats import norm
 from bayes_grpo.common.sampling import smoothed_weights
 from bayes_grpo.fitting.sampling.adaptive import (
     ImportanceSettings,
-    Proposal,
     WeightedPoints,
     adaptive_points,
 )
@@ -52,27 +51,6 @@ def test_two_modes_keep_their_shares():
     np.testing.assert_allclose(shares, 0.75, atol=0.06)
 
 
-@pytest.mark.thorough
-def test_a_curved_ridge():
-    """z1 near z0² - 1: mean and standard deviation by a grid."""
-
-    def log_likelihood(z):
-        return norm.logpdf(z[:, 1] - z[:, 0] ** 2 + 1.0, 0.0, 0.05)
-
-    points, checks = adaptive_points(log_likelihood, 2, 0)
-    assert checks.passed
-    grid = np.stack(np.meshgrid(np.linspace(-4, 4, 1601), np.linspace(-4, 6, 2001), indexing="ij"), -1).reshape(-1, 2)
-    density = norm.logpdf(grid).sum(axis=1) + log_likelihood(grid)
-    exact = WeightedPoints(grid, density)
-    mean, cov = exact.moments()
-    found_mean, found_cov = points.moments()
-    sd = np.sqrt(np.diag(cov))
-    np.testing.assert_allclose(found_mean, mean, atol=0.08 * sd.max())
-    np.testing.assert_allclose(np.sqrt(np.diag(found_cov)), sd, rtol=0.08)
-    cell = (8.0 / 1600) * (10.0 / 2000)
-    assert points.log_evidence == pytest.approx(np.logaddexp.reduce(density) + math.log(cell), abs=0.08)
-
-
 def test_a_start_close_by_saves_rounds_and_one_far_off_changes_nothing():
     at = np.array([0.5, -1.0, 1.5])
 
@@ -98,18 +76,6 @@ def test_what_cannot_be_reached_is_said():
     _, nowhere = adaptive_points(lambda z: np.full(len(z), -np.inf), 3, 0, settings)
     assert not nowhere.passed
     assert nowhere.effective == 0.0
-
-
-@pytest.mark.thorough
-def test_a_proposal_has_the_density_that_its_points_have():
-    rng = np.random.default_rng(0)
-    seen = WeightedPoints(rng.standard_normal((400, 2)) * [1.0, 0.3], np.zeros(400))
-    proposal = Proposal.about(seen, rng)
-    points = proposal.draw(200_000, rng)
-    inside = (np.abs(points) < 1.0).all(axis=1).mean()
-    grid = np.stack(np.meshgrid(*[np.linspace(-1, 1, 401)] * 2, indexing="ij"), -1).reshape(-1, 2)
-    mass = np.exp(proposal.log_density(grid)).mean() * 4.0
-    assert inside == pytest.approx(mass, abs=0.005)
 
 
 def test_weights_of_no_likelihood_are_worth_nothing():

@@ -10,7 +10,7 @@ import bayes_grpo as bg
 from bayes_grpo.fitting.sensitivity import sensitivities
 from bayes_grpo.regimes.base import Prior
 from tests.helpers.reference import dense_log_density, oscillator_moments
-from tests.helpers.runs import make_run, rising_run, steps
+from tests.helpers.runs import rising_run, steps
 
 PINNED = {
     "observation_sd": Prior(0.05, 1e-4),
@@ -122,26 +122,6 @@ def test_predictive_draws_pair_with_the_parameters(run):
     assert residual.var() == pytest.approx(1.0, abs=4 * np.sqrt(2 / count))
     neighbours = np.mean(residual[:, 1:] * residual[:, :-1])
     assert neighbours == pytest.approx(0.0, abs=4 / np.sqrt(count))
-
-
-@pytest.mark.thorough
-def test_drawn_runs_are_correlated_as_the_law_says():
-    """With slow fluctuations, rows of a drawn run vary together; the covariance is that of the law."""
-    made = make_run(steps(12), 0.5 + 0.1 * np.sin(steps(12)))
-    pinned = {
-        "fluctuation_time": Prior(6.0, 1e-4),
-        "fluctuation_sd": Prior(0.1, 1e-4),
-        "observation_sd": Prior(0.02, 1e-4),
-        "fixed_point": Prior(0.5, 1e-4),
-    }
-    fit = bg.fit(made, "flat", priors=pinned, seed=0)
-    found = np.cov(fit.data["prior_predictive"]["y"].to_numpy().reshape(-1, 12).T)
-    gap = np.abs(np.subtract.outer(steps(12), steps(12)))
-    a = 1.0 / 6.0
-    neighbours = 0.1**2 * (np.cosh(a) - 1) * 2 / a**2 * np.exp(-a * gap)  # means over windows of 1
-    own = 0.1**2 * 2 * (a - 1 + np.exp(-a)) / a**2 + 0.02**2
-    expected = np.where(gap == 0, own, neighbours)
-    np.testing.assert_allclose(found, expected, atol=4 * own * np.sqrt(2 / 4000))
 
 
 def test_large_groups_are_small_in_the_file(saved, fitted, tmp_path):

@@ -10,16 +10,13 @@ import numpy as np
 import pytest
 
 from bayes_grpo import SamplerSettings
-from bayes_grpo.dynamics.kalman import smooth
 from bayes_grpo.fitting.draws import Draws, fast_posterior, sample_posterior
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings, WeightDiagnostics, WeightedPoints
 from bayes_grpo.fitting.sampling.target import (
     FARTHEST,
     log_likelihood,
     log_likelihoods,
-    marginalized_draws,
     potential,
-    state_space,
     target_of,
 )
 from bayes_grpo.logs.run import Run
@@ -114,27 +111,6 @@ def test_against_nuts(synthetic_run, name):
         for q, within in ((0.05, 0.025), (0.5, 0.05), (0.95, 0.025)):
             below = np.mean(found[parameter] < np.quantile(x, q))
             assert below == pytest.approx(q, abs=within), (parameter, q)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("name", few(["flat", "exponential", "logistic"], "exponential"))
-def test_marginalized_draws_are_those_of_the_smoother(synthetic_run, name):
-    """Tweedie's formula by differences of the likelihood, against the smoothed state before the first row."""
-    regime, table = get_regime(name), rows_of(synthetic_run)
-    target = target_of(regime, table)
-    prior, rows = target.arguments
-    z = np.repeat(0.3 * np.ones((1, len(regime.sampled))), 20_000, axis=0)
-    drawn = marginalized_draws(target, z, np.random.default_rng(0))
-    with jax.enable_x64(True):
-        smoothed = smooth(state_space(regime, jnp.asarray(z[0]), prior, rows), jnp.asarray(rows.y))
-        mean = {k: float(v) for k, v in regime.marginalized_values(smoothed.initial_mean).items()}
-        picks = np.random.default_rng(1).multivariate_normal(
-            np.asarray(smoothed.initial_mean), np.asarray(smoothed.initial_cov), 20_000
-        )
-        spread = {k: float(np.std(v)) for k, v in regime.marginalized_values(jnp.asarray(picks)).items()}
-    for parameter, x in drawn.items():
-        assert np.mean(x) == pytest.approx(mean[parameter], abs=5.0 * spread[parameter] / np.sqrt(20_000))
-        assert np.std(x) == pytest.approx(spread[parameter], rel=0.03)
 
 
 @pytest.mark.parametrize("name", few(LAWS, "exponential"))

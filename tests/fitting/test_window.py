@@ -13,8 +13,6 @@ from tests.helpers.cases import dipped_then_collapsed
 from tests.helpers.paths import there
 from tests.helpers.runs import make_run, rising_run, steps
 
-FAST = bg.SamplerSettings(num_chains=2, num_warmup=50, num_samples=100)
-
 
 def collapsed(rows=50, lost=30):
     """A reward that rises to .8, is lost within three rows, and lies at .1 for 30 rows."""

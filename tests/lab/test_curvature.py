@@ -27,7 +27,7 @@ from benchmarks.lab.enumeration import (
 from benchmarks.lab.loss import group_statistics
 from benchmarks.lab.network import Network
 from benchmarks.lab.probed import drawn_updates
-from benchmarks.lab.rollout import Completions, read
+from benchmarks.lab.rollout import Completions
 from benchmarks.lab.settings import Lab, LabNumbers, check_lab_numbers
 from benchmarks.lab.tasks import make_task
 from benchmarks.lab.training import (
@@ -80,18 +80,6 @@ def own_drift(listing, numbers, reference, theta) -> np.ndarray:
         return drift(listing, numbers, read_all(policy(listing, reference), listing), theta)
 
     return np.asarray(found(jnp.asarray(reference), jnp.asarray(theta)))
-
-
-@pytest.mark.usefixtures("double")
-def test_listed_completions_are_read_as_texts_are_and_are_all_there_is(listing, theta):
-    found = jax.jit(lambda x: read_all(policy(listing, x), listing))(jnp.asarray(theta))
-    assert np.allclose(np.exp(log_share(found)).sum(axis=1), 1.0, atol=1e-12)
-    n, c = listing.reward.shape
-    text = np.hstack([np.repeat(listing.prompts, c, axis=0), np.tile(listing.tokens, (n, 1))])
-    texts = Completions(jnp.asarray(text), jnp.asarray(np.tile(listing.written, (n, 1))))
-    peer = jax.jit(lambda x: read(policy(listing, x), texts))(jnp.asarray(theta))
-    assert np.allclose(found.log_probability.reshape(n * c, -1), peer.log_probability, atol=1e-12)
-    assert np.allclose(found.entropy.reshape(n * c, -1), peer.entropy, atol=1e-12)
 
 
 @pytest.mark.usefixtures("double")
@@ -242,21 +230,6 @@ def test_what_cannot_be_listed_is_refused(task):
     ):
         with pytest.raises(SettingError, match=words):
             list_completions(wrong, task, NUMBERS)
-
-
-def test_the_wrong_settings_of_a_run_are_refused(point, listing):
-    places = Places(point.reference, point.parameters, np.zeros((0, len(point.parameters))))
-    twice = NUMBERS._replace(epochs=2, base=NUMBERS.base._replace(refresh_interval=2))
-    with pytest.raises(SettingError, match="epochs"):
-        follow(listing, twice, point.parameters, [0], places)
-    with pytest.raises(SettingError, match="broken_from"):
-        follow(listing, NUMBERS._replace(broken_from=5), point.parameters, [0], places)
-    with pytest.raises(SettingError, match="divisor"):
-        follow(listing, NUMBERS, point.parameters, [0], places, every=7)
-    with pytest.raises(SettingError, match="one run"):
-        local(listing, NUMBERS._replace(temperature=np.ones(2)), point.reference, point.parameters)
-    with pytest.raises(SettingError, match="does not feel"):
-        reward_spectrum(point, np.zeros_like(point.parameters))
 
 
 def test_drawn_batches_say_what_all_completions_say(listing, point, double):

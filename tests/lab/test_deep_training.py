@@ -218,12 +218,3 @@ def test_what_cannot_be_run_is_refused(sums, start, changed, settings, match):
 def test_a_lab_that_cannot_be_is_refused(sums, start, changed, match):
     with pytest.raises(SettingError, match=match):
         train(Lab(network=NETWORK, **changed), numbers(), sums, start, [0])
-
-
-@pytest.mark.parametrize("name", ["start", "reference"])
-@pytest.mark.parametrize("shape", [(7,), (3, -1), ()])
-def test_parameters_of_another_shape_are_refused(sums, start, name, shape):
-    wrong = np.zeros([len(start) if x == -1 else x for x in shape])
-    given = {"start": start, "reference": start} | {name: wrong}
-    with pytest.raises(SettingError, match=f"{name}: expected {len(start)} parameters"):
-        train(lab(), numbers(), sums, given["start"], [0, 1], given["reference"])

@@ -3,7 +3,7 @@
 import pytest
 
 from bayes_grpo.common.errors import SettingError
-from benchmarks.lab.families import CAUSES, FAMILIES, MIXED, deep_families, draw_run
+from benchmarks.lab.families import deep_families, draw_run
 from benchmarks.lab.runs import simulate_deep
 from benchmarks.lab.settings import check_lab_numbers
 from benchmarks.lab.setups import SETUPS
@@ -25,15 +25,6 @@ def test_a_draw_depends_on_family_seed_and_number_alone(family):
     assert draw_run(family, 3, 7) == draw_run(family, 3, 7)
     others = [draw_run(family, 3, 8), draw_run(family, 4, 7)]
     assert all(draw_run(family, 3, 7).seed != other.seed for other in others)
-
-
-def test_families_state_their_causes():
-    assert set(FAMILIES) | {"mixture"} == set(deep_families())
-    assert {cause for causes in FAMILIES.values() for cause in causes} == set(CAUSES)
-    for index in range(20):
-        first, second = draw_run("mixture", 0, index).causes
-        assert {first, second} <= set(MIXED)
-        assert first != second
 
 
 def test_causes_set_what_they_say():

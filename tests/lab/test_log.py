@@ -11,11 +11,9 @@ import numpy as np
 import pytest
 
 import bayes_grpo as bg
-from bayes_grpo.common.errors import SettingError
 from bayes_grpo.simulate.trainer_log import write_runs
 from benchmarks.lab.log import deep_state
-from benchmarks.lab.runs import train_draws
-from tests.helpers.lab import TINY, tiny_draw, tiny_runs
+from tests.helpers.lab import TINY, tiny_runs
 
 
 @pytest.fixture(scope="module")
@@ -31,17 +29,6 @@ def written(runs, tmp_path_factory):
 def rows_of(run, numbers=None, every=1):
     log = deep_state(run.trajectory, TINY.lab, numbers or run.draw.numbers, 75, every)
     return [row for row in log["log_history"] if "reward" in row]
-
-
-@pytest.mark.slow
-def test_a_run_is_the_same_alone_and_in_a_batch():
-    draws = [tiny_draw("healthy", index) for index in range(3)]
-    batch = {run.draw.index: run for run in train_draws(draws)}
-    (alone,) = train_draws(draws[1:2])
-    # Sums of other order: the first steps agree, later ones may take other tokens.
-    np.testing.assert_allclose(alone.trajectory.reward[:3], batch[1].trajectory.reward[:3], atol=1e-5)
-    assert sorted(batch) == [0, 1, 2]
-    assert batch[0].trajectory.reward.shape == (40,)
 
 
 def test_a_row_has_the_signals_of_trl(runs):
@@ -71,13 +58,6 @@ def test_components_are_logged_only_where_they_have_a_weight(runs):
     assert row["reward"] == pytest.approx(whole, rel=1e-5)
 
 
-def test_a_broken_reward_is_broken_in_its_components_too(runs):
-    rows = rows_of(runs[2])
-    assert any(row["rewards/right/mean"] > 0 for row in rows[:20])
-    assert all(row["rewards/right/mean"] == 0 == row["reward"] for row in rows[20:])
-    assert runs[2].record()["gold_reward"] == pytest.approx(runs[2].trajectory.components[:, 0])
-
-
 def test_components_are_broken_from_the_first_rollout_that_a_broken_verifier_scored(runs):
     numbers = runs[2].draw.numbers._replace(broken_from=21.0)
     all_right = runs[2].trajectory._replace(components=np.ones((40, 5)))
@@ -86,12 +66,6 @@ def test_components_are_broken_from_the_first_rollout_that_a_broken_verifier_sco
         late = numbers._replace(base=numbers.base._replace(refresh_interval=4))
         rows = [row for row in deep_state(all_right, lab, late, 75)["log_history"] if "reward" in row]
         assert [row["rewards/right/mean"] for row in rows] == [1.0] * last + [0.0] * (40 - last)
-
-
-def test_a_batch_is_refused(runs):
-    batch = runs[0].trajectory._replace(loss=np.zeros((2, 40)))
-    with pytest.raises(SettingError, match="expected one run"):
-        deep_state(batch, TINY.lab, runs[0].draw.numbers, 75)
 
 
 def test_read_log_takes_the_folder(runs, written):
@@ -116,12 +90,6 @@ def test_truth_names_cause_and_event(runs, written):
     assert len(truth["gold_reward"]) == 40
     settings = tomllib.loads((written[2] / "bayes_grpo.toml").read_text())["settings"]
     assert settings["total_steps"] == 40
-
-
-def test_a_run_has_its_own_logging_steps(runs, tmp_path):
-    (place,) = write_runs(runs[:1], tmp_path / "own")
-    settings = tomllib.loads((place / "bayes_grpo.toml").read_text())["settings"]
-    assert settings["logging_window"] == runs[0].draw.logging_steps
 
 
 def test_a_run_that_exploded_is_written_with_nulls_and_read(runs, tmp_path):

@@ -142,21 +142,6 @@ def test_several_logs_of_different_lengths_stand_in_one_plate():
     assert drawn.shape == (2, 3, 40)
 
 
-@pytest.mark.thorough
-def test_draws_have_the_moments_of_the_law(table):
-    rows = padded(table, len(table.y))
-    given = EXPONENTIAL.distribution(VALUES | {"fixed_point": (0.8, 0.1)}, rows)
-    draws = np.asarray(given.sample(jax.random.key(3), (20_000,)))
-    t = table.step - 0.5
-    share = np.exp(-t / 15.0) * (2 * 15.0 * np.sinh(0.5 / 15.0))
-    np.testing.assert_allclose(draws.mean(axis=0), 0.8 - 0.6 * share, atol=0.006)
-    # The density of its own draws, on average, is minus the entropy of the normal that they come from.
-    cov = np.cov(draws.T)
-    entropy = 0.5 * np.linalg.slogdet(2 * np.pi * np.e * cov)[1]
-    density = np.asarray(given.log_prob(draws[:2000]))
-    assert abs(density.mean() + entropy) < 4 * density.std() / np.sqrt(2000) + 0.1
-
-
 @pytest.mark.parametrize("name", few(REGIMES, "bernoulli"))
 def test_derived_quantities_are_traceable(name, table):
     """So that a hierarchy can pool them; the same numbers from NumPy and from a compiled function."""

@@ -1,6 +1,5 @@
 """The laws with a given mean against ODE solvers, dense normals and a particle filter on the nonlinear law."""
 
-import warnings
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -10,12 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bayes_grpo import fit, summarize
-from bayes_grpo.common.errors import ConvergenceWarning, FitError
+from bayes_grpo.common.errors import FitError
 from bayes_grpo.dynamics import kalman
 from bayes_grpo.dynamics.flows import CENTRED, NORMALISED, centred_logit, half_logit
 from bayes_grpo.dynamics.sampling import mean_path
-from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.fitting.sampling.target import potential, prior_numbers
 from bayes_grpo.regimes import REGIMES, get_regime
 from bayes_grpo.regimes.common import FLUCTUATION, _net_rate
@@ -231,20 +228,3 @@ def test_growth_of_a_fluctuation_is_cut_off_smoothly():
         assert (np.diff(net) < 0).all()
         change = np.asarray(jax.jit(jax.vmap(jax.grad(_net_rate, 1), (None, 0)))(rate, slopes))
         assert np.abs(np.diff(change)).max() < 0.25  # no jump of the derivative from -1 to 0
-
-
-@pytest.mark.thorough
-def test_summary_of_a_regime_without_a_trend():
-    """`flat` has no initial reward and says nothing of growth."""
-    short = SamplerSettings(num_chains=2, num_warmup=100, num_samples=100)
-    step = np.arange(1.0, 33)
-    rng = np.random.default_rng(1)
-    run = make_run(step, 0.8 - 0.3 * np.exp(np.exp(-step / 20)) + 0.02 * rng.standard_normal(32))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        level = fit(run, "flat", sampler=short)
-    summary = summarize(level)
-    assert "growth" not in summary.probabilities
-    assert summary.verdict.startswith(("The reward stays at", "The sampler did not converge"))
-    np.testing.assert_array_equal(level.draws("initial_reward"), level.draws("fixed_point"))
-    np.testing.assert_allclose(np.ptp(level.trajectories("curve"), axis=-1), 0.0, atol=1e-12)

@@ -199,16 +199,6 @@ def test_the_command_says_the_first_line_before_the_page_is_there(rising_log: Pa
     assert f"bayes-grpo: {done.out.splitlines()[0]}" in done.err.splitlines()
 
 
-@pytest.mark.thorough
-def test_a_decision_is_shown_where_it_is_asked_for_and_asked_for_where_it_is_not(reports: dict[str, Report]):
-    asked, without = (
-        next(s for s in reports[k].document.sections if s.title == "Forecast") for k in ("healthy", "short")
-    )
-    assert "What stopping at a step is worth" in [t.caption for t in asked.tables]
-    assert page.PRICE_HINT in without.lines
-    assert any(line.startswith("Assumed: ") for line in without.lines)  # the reference runs among it
-
-
 def test_one_part_that_fails_costs_no_other(monkeypatch: pytest.MonkeyPatch):
     def broken(*_: Any, **__: Any) -> None:
         raise ZeroDivisionError("a part that failed")

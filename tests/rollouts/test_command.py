@@ -25,22 +25,6 @@ def saved(tmp_path_factory):
     return folder
 
 
-def test_one_screen_one_dictionary_one_picture(saved):
-    picture = saved / "p.png"
-    shown = call("rollouts", saved / "completions.csv", "--log", saved / "log.csv", "--details", "--plot", picture)
-    assert shown.code == 0
-    assert "of the gain is formatted answers" in shown.out
-    assert "groups of 8 have reward variance" in shown.out
-    assert "mean of these completions in 100% of 40 rows" in " ".join(shown.out.split())
-    assert len(shown.out.splitlines()) < 45
-    assert picture.read_bytes().startswith(b"\x89PNG")
-    found = json.loads(call("rollouts", saved / "completions.csv", "--json").out)
-    assert found["rollouts"]["size"] == 40 * 64
-    assert found["gain"]["shares"][0]["name"] == "finished"
-    assert [x["group_size"] for x in found["groups"]["sizes"]] == [2, 4, 8]
-    assert found["joined"] is None
-
-
 def test_flags_name_columns_and_weights(saved, tmp_path):
     write_trl(tmp_path, made())
     plain = json.loads(call("rollouts", tmp_path, "--json").out)

@@ -108,17 +108,6 @@ def test_sampled_tables_average_to_the_expected_ones(prompts, advantage, ddof):
     assert found == pytest.approx(float(expected_metrics.frac_reward_zero_std), abs=3e-3)
 
 
-@pytest.mark.thorough
-def test_every_completion_is_counted_once(prompts):
-    structure = Structure(group_size=SIZE, prompts_per_step=32, advantage="mean")
-    mass, metrics = drawn(jax.random.split(jax.random.key(1), 200), prompts, jnp.zeros(4), structure)
-    counted = mass.gain_share.sum((1, 2)) + mass.loss_share.sum((1, 2))
-    np.testing.assert_allclose(counted, 1.0 - metrics.frac_reward_zero_std, atol=1e-6)
-    # Advantages of a group sum to zero.
-    np.testing.assert_allclose((mass.gain + mass.loss).sum((1, 2)), 0.0, atol=1e-6)
-    np.testing.assert_allclose(mass.prompt_share.sum(1), 1.0, atol=1e-6)
-
-
 def test_entropy_bonus_and_kl_penalty_are_exact():
     with jax.enable_x64(True):
         prompts = softmax_bandit([0.2, 0.5, 0.9], [0.3, -0.1, 0.0]).train

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from bayes_grpo.dynamics.reduction import critical_gain
-from bayes_grpo.simulate.policies import bernoulli_bandit, contextual_bandit, softmax_bandit, verifier
+from bayes_grpo.simulate.policies import bernoulli_bandit, contextual_bandit, softmax_bandit
 from bayes_grpo.simulate.settings import Numbers, Structure
 from bayes_grpo.simulate.training import simulate
 from tests.helpers.selection import few
@@ -131,22 +131,3 @@ def test_shared_features_carry_over_to_held_out_prompts():
     assert (batch.true_eval_reward[:, -1] > batch.gold_reward[:, 0] + 0.3).all()
     # One completion on each of 64 prompts: within four standard errors.
     assert np.abs(batch.eval_reward - batch.true_eval_reward).max() < 4 * 0.5 / 8
-
-
-@pytest.mark.thorough
-def test_logged_quantities_are_consistent():
-    batch = simulate(Structure(n_steps=100), Numbers(), softmax_bandit([0.2, 0.4, 0.6]), np.arange(50))
-    assert np.abs((batch.reward - batch.true_reward).mean()) < 0.005
-    n = 8 * 16
-    np.testing.assert_allclose(batch.reward_std, np.sqrt(batch.reward * (1 - batch.reward) * n / (n - 1)), atol=1e-5)
-    assert (batch.entropy <= np.log(3) + 1e-5).all()
-    assert (batch.kl[:, 0] < 1e-6).all()
-
-
-@pytest.mark.thorough
-def test_a_noisy_verifier_scales_the_reward():
-    assert verifier([0.0, 1.0], 0.9, 0.2).tolist() == pytest.approx([0.2, 0.9])
-    environment = bernoulli_bandit(0.0, true_positive_rate=0.9, false_positive_rate=0.2)
-    batch = simulate(Structure(n_steps=1), Numbers(), environment, [0])
-    assert batch.true_reward[0, 0] == pytest.approx(0.55, abs=1e-6)
-    assert batch.gold_reward[0, 0] == pytest.approx(0.5, abs=1e-6)

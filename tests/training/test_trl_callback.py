@@ -19,7 +19,6 @@ from bayes_grpo.trl import BayesGRPOCallback
 from benchmarks.speed.peers.trl_tiny import trainer
 from tests.training.test_background import gone
 
-ROOT = Path(__file__).resolve().parents[2]
 STEPS, SAVED, LONGEST = 40, 20, 1500
 LONG = 120.0
 """Seconds that the end of a training waits for its last update, on a machine that does other work."""

@@ -14,15 +14,12 @@ from bayes_grpo.diagnosis.mode import probabilities_after
 from bayes_grpo.diagnosis.status import MODES
 from bayes_grpo.forecasting.forecast import forecast
 from bayes_grpo.forecasting.summary import summarize_forecast
-from bayes_grpo.logs.reading import read_log
 from bayes_grpo.logs.run import Run
-from bayes_grpo.references.gather import NearbyRuns
 from bayes_grpo.watching import watch as update_module
 from bayes_grpo.watching.alarms import alarms_of, earlier
-from bayes_grpo.watching.result import Memory, Outlook, Watching
+from bayes_grpo.watching.result import Memory, Watching
 from bayes_grpo.watching.watch import update_of
 from tests.helpers.runs import make_run, rising_run, steps
-from tests.helpers.shown import text_of
 from tests.references.made import runs_of_orders
 from tests.references.test_gather import written
 
@@ -75,37 +72,6 @@ def test_a_look_is_strict_json(looks):
     content = json.loads(json.dumps(looks[1].to_dict(), allow_nan=False))
     assert content["outlook"]["at_horizon"]["level"] == 0.9
     assert content["sentence"].startswith("Step 60, 60 rows. ")
-
-
-def test_a_look_on_a_terminal_begins_with_the_alarm_or_the_verdict():
-    for run in (collapsing(), rising_run(ROWS)):
-        found, _ = update_of(run, SWIFT)
-        told = " ".join(text_of(found).split())
-        assert found.status is not None
-        assert told.startswith(found.status.status.upper())
-        assert " ".join(found.status.action.sentence.split()) in told
-        assert found.status.status == ("failed" if found.alarms else "fine")
-        assert f"ALARM {found.alarms[0].sentence[:60]}" in told if found.alarms else "ALARM" not in told
-
-
-def test_a_look_at_too_few_rows_prints_no_probability():
-    found, _ = update_of(rising_run(4), SWIFT)
-    assert found.status is not None
-    assert found.status.status == "unclear"
-    assert text_of(found).startswith("UNCLEAR: ")
-
-
-@pytest.mark.thorough
-def test_the_horizon_is_the_planned_length_or_half_as_far_again(run):
-    planned = outlook_of(rising_run(ROWS, reward_low=0.0, reward_high=1.0, total_steps=75.0))
-    assert (planned.until, planned.until_from) == (75.0, "planned length")
-    assert outlook_of(run).until == 90.0
-
-
-def outlook_of(run: Run) -> Outlook:
-    outlook = update_of(run)[0].outlook
-    assert outlook is not None
-    return outlook
 
 
 def test_a_run_past_its_horizon_has_no_forecast(run):
@@ -243,16 +209,3 @@ def test_reference_runs_are_read_once(tmp_path):
     assert sum(note.startswith("no reference runs") for note in gone.notes) == 1
     with pytest.raises(SettingError, match="as a tuple"):
         Watching(reference_runs=str(folder))  # pyright: ignore[reportArgumentType]
-
-
-@pytest.mark.thorough
-def test_a_watch_looks_for_reference_runs_where_a_forecast_does(tmp_path):
-    """One default for both, so that one log has one forecast."""
-    nearby = NearbyRuns(written(tmp_path, runs_of_orders([0] * 4)) / "run0.csv")
-    run = read_log(nearby.log).until(40.0)
-    seen = update_of(run, Watching(horizon=60.0, reference_runs=nearby))[0].outlook
-    assert seen is not None
-    ahead = summarize_forecast(forecast(run, 60.0, nuts=False, reference_runs=nearby))
-    assert ahead.reference_runs is not None
-    assert len(ahead.reference_runs.used) == 3
-    assert (seen.at_horizon, seen.weights) == (ahead.at_horizon, ahead.weights)

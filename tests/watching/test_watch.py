@@ -249,8 +249,3 @@ def test_the_folder_of_states_is_made(tmp_path, monkeypatch):
     place = place_of([tmp_path / "log.jsonl"])
     save_memory(Memory({"reward_hacking": 3.0}), place)
     assert load_memory(place).alarmed == {"reward_hacking": 3.0}
-
-
-def test_every_path_has_a_state_of_its_own(tmp_path):
-    assert place_of([tmp_path / "a"]) == place_of([tmp_path / "b" / ".." / "a"])
-    assert place_of([tmp_path / "a"]) != place_of([tmp_path / "b"])
