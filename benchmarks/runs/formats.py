@@ -2,7 +2,7 @@
 
     python -m benchmarks.runs.formats
 
-A cell is made by writing the sample (`tests/helpers/trainer_samples.py`) to that place and reading it; the tests
+A cell is made by writing the sample (`tests/helpers/trainers.toml`) to that place and reading it; the tests
 compare every number of it with what was written.
 """
 
