@@ -137,10 +137,7 @@ def in_english(text: str) -> str:
 _KIND = re.compile(r"(?:^|[/_.\s])(?:type|split|phase|mode|stage|kind|event|subset|partition)$", re.IGNORECASE)
 """Keys whose text says what a row is of, such as "split" and "log_type"."""
 _TRAIN = re.compile(r"(?:.{0,31}[-_/ ])?(?:train|training|rollouts?)", re.IGNORECASE)
-_FLAG = re.compile(
-    r"(?:^|[/_.])(?:is_)?(?:eval|evaluation|val|validation|test|held[-_]?out)$",
-    re.IGNORECASE,
-)
+_FLAG = re.compile(r"(?:^|[/_.])(?:is_)?(?:eval|evaluation|val|validation|test|held[-_]?out)$", re.IGNORECASE)
 """Keys whose truth value says whether a row is of an evaluation."""
 _LONGEST_KIND = 32
 """Characters from which on a text says more than a kind, such as a completion."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
@@ -43,7 +43,7 @@ class Definition(NamedTuple):
     negative: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class CanonicalSignal:
     """Meaning of one canonical signal.
 
@@ -62,6 +62,7 @@ class CanonicalSignal:
     name: str
     meaning: str
     unit: str
+    _: KW_ONLY
     better: Literal["higher", "lower", ""] = ""
     negative: bool = False
     log_floor: float | None = None
@@ -96,10 +97,7 @@ _MISMATCH = {
     ),
     "k2": Definition("k2", "half the mean of log(p/q)²", Healthy(0.0, 1e-2, "Tinker's page on asynchronous training")),
     "k1": Definition(
-        "k1",
-        "mean of log q − log p",
-        Healthy(-1e-2, 1e-2, "Tinker's page on asynchronous training"),
-        negative=True,
+        "k1", "mean of log q − log p", Healthy(-1e-2, 1e-2, "Tinker's page on asynchronous training"), negative=True
     ),
     "signed": Definition(
         "log-probability difference",
@@ -120,9 +118,7 @@ _MISMATCH = {
         Healthy(0.0, 0.03, "about .003 in bf16 and .012 with rollouts in FP8"),
     ),
     "factor": Definition(
-        "probability factor",
-        "mean of exp|log p − log q|, less 1",
-        Healthy(0.0, 0.02, "NeMo-RL's guide to GRPO"),
+        "probability factor", "mean of exp|log p − log q|, less 1", Healthy(0.0, 0.02, "NeMo-RL's guide to GRPO")
     ),
     "ppl": Definition("absolute log-perplexity difference", "mean over completions of |mean log p − mean log q|"),
 }
@@ -144,18 +140,18 @@ _WEIGHTS = {
 }
 
 _ROWS = (
-    CanonicalSignal(name="reward_std", meaning="spread of rewards; `reward_std_kind` says of what", unit="reward"),
+    CanonicalSignal("reward_std", "spread of rewards; `reward_std_kind` says of what", "reward"),
     CanonicalSignal(
-        name="frac_reward_zero_std",
-        meaning="groups whose completions all have the same reward, which give no gradient",
-        unit=_SHARE,
+        "frac_reward_zero_std",
+        "groups whose completions all have the same reward, which give no gradient",
+        _SHARE,
         better="lower",
     ),
-    CanonicalSignal(name="entropy", meaning="entropy of the policy", unit=_NATS, log_floor=1e-4),
+    CanonicalSignal("entropy", "entropy of the policy", _NATS, log_floor=1e-4),
     CanonicalSignal(
-        name="kl",
-        meaning="KL of the policy to the reference model",
-        unit=_NATS,
+        "kl",
+        "KL of the policy to the reference model",
+        _NATS,
         negative=True,
         definitions={
             "": Definition(STANDARD, "by any estimator, without a coefficient", negative=True),
@@ -164,99 +160,74 @@ _ROWS = (
             ),
         },
     ),
+    CanonicalSignal("update_kl", "KL of the policy before an update to the one after it", _NATS, negative=True),
+    CanonicalSignal("clip_ratio", "tokens whose policy ratio is clipped", _SHARE),
+    CanonicalSignal("grad_norm", "norm of the gradient before it is clipped", "1", log_floor=1e-6),
+    CanonicalSignal("completion_length", "mean length of completions", _TOKENS, log_floor=1.0),
+    CanonicalSignal("completion_length_max", "length of the longest completion", "tokens", log_floor=1.0),
+    CanonicalSignal("completions_clipped_ratio", "completions cut off at the length limit", _SHARE, better="lower"),
+    CanonicalSignal("learning_rate", "learning rate", "1"),
+    CanonicalSignal("loss", "loss of the policy", "1", negative=True),
+    CanonicalSignal("accuracy", "completions that solve their task", _SHARE, better="higher"),
+    CanonicalSignal("gold_reward", "reward that is not optimized", "reward", better="higher", negative=True),
+    CanonicalSignal("advantage_max", "largest advantage", "1", negative=True),
+    CanonicalSignal("stiffness", "largest curvature, from a probe", "1"),
+    CanonicalSignal("stability_margin", "distance to instability, from a probe", "1", better="higher"),
     CanonicalSignal(
-        name="update_kl",
-        meaning="KL of the policy before an update to the one after it",
-        unit=_NATS,
-        negative=True,
-    ),
-    CanonicalSignal(name="clip_ratio", meaning="tokens whose policy ratio is clipped", unit=_SHARE),
-    CanonicalSignal(name="grad_norm", meaning="norm of the gradient before it is clipped", unit="1", log_floor=1e-6),
-    CanonicalSignal(name="completion_length", meaning="mean length of completions", unit=_TOKENS, log_floor=1.0),
-    CanonicalSignal(
-        name="completion_length_max", meaning="length of the longest completion", unit="tokens", log_floor=1.0
-    ),
-    CanonicalSignal(
-        name="completions_clipped_ratio",
-        meaning="completions cut off at the length limit",
-        unit=_SHARE,
-        better="lower",
-    ),
-    CanonicalSignal(name="learning_rate", meaning="learning rate", unit="1"),
-    CanonicalSignal(name="loss", meaning="loss of the policy", unit="1", negative=True),
-    CanonicalSignal(name="accuracy", meaning="completions that solve their task", unit=_SHARE, better="higher"),
-    CanonicalSignal(
-        name="gold_reward", meaning="reward that is not optimized", unit="reward", better="higher", negative=True
-    ),
-    CanonicalSignal(name="advantage_max", meaning="largest advantage", unit="1", negative=True),
-    CanonicalSignal(name="stiffness", meaning="largest curvature, from a probe", unit="1"),
-    CanonicalSignal(
-        name="stability_margin", meaning="distance to instability, from a probe", unit="1", better="higher"
-    ),
-    CanonicalSignal(
-        name="engine_mismatch",
-        meaning="how far the probabilities of the engine that samples lie from those of the trainer",
-        unit="see its definition",
+        "engine_mismatch",
+        "how far the probabilities of the engine that samples lie from those of the trainer",
+        "see its definition",
         better="lower",
         log_floor=1e-8,
         definitions=_MISMATCH,
     ),
+    CanonicalSignal("importance_ratio", "mean importance weight", "1", healthy=_RATIO, definitions=_WEIGHTS),
     CanonicalSignal(
-        name="importance_ratio",
-        meaning="mean importance weight",
-        unit="1",
-        healthy=_RATIO,
-        definitions=_WEIGHTS,
-    ),
-    CanonicalSignal(
-        name="importance_ess",
-        meaning="effective sample size of the importance weights",
-        unit=_SHARE,
+        "importance_ess",
+        "effective sample size of the importance weights",
+        _SHARE,
         better="higher",
         healthy=Healthy(0.3, 1.0, _VERL),
         definitions=_WEIGHTS,
     ),
     CanonicalSignal(
-        name="ratio_clipped",
-        meaning="importance weights of trainer to sampler that are cut off or masked",
-        unit=_SHARE,
+        "ratio_clipped", "importance weights of trainer to sampler that are cut off or masked", _SHARE, better="lower"
+    ),
+    CanonicalSignal(
+        "staleness",
+        "updates between the policy that wrote a completion and the one trained on it",
+        "updates",
         better="lower",
     ),
     CanonicalSignal(
-        name="staleness",
-        meaning="updates between the policy that wrote a completion and the one trained on it",
-        unit="updates",
-        better="lower",
-    ),
-    CanonicalSignal(
-        name="dropped",
-        meaning="what was sampled and thrown away because it was too old or failed",
-        unit="see its definition",
+        "dropped",
+        "what was sampled and thrown away because it was too old or failed",
+        "see its definition",
         better="lower",
         definitions=_DROPPED,
     ),
     CanonicalSignal(
-        name="filtered_groups",
-        meaning="groups with equal rewards that were taken out of the batch",
-        unit="see its definition",
+        "filtered_groups",
+        "groups with equal rewards that were taken out of the batch",
+        "see its definition",
         better="lower",
         definitions=_FILTERED,
     ),
-    CanonicalSignal(name="turns", meaning="turns of a completion", unit="turns", log_floor=0.1),
-    CanonicalSignal(name="tool_calls", meaning="tool calls of a completion", unit="calls"),
+    CanonicalSignal("turns", "turns of a completion", "turns", log_floor=0.1),
+    CanonicalSignal("tool_calls", "tool calls of a completion", "calls"),
     CanonicalSignal(
-        name="expert_load",
-        meaning="how unevenly tokens are spread over experts",
-        unit="see its definition",
+        "expert_load",
+        "how unevenly tokens are spread over experts",
+        "see its definition",
         better="lower",
         definitions={
             "violation": Definition("largest excess load", "largest load of an expert over the mean load, less 1"),
             "loss": Definition("load-balancing loss", "the router's auxiliary loss"),
         },
     ),
-    CanonicalSignal(name="step_time", meaning="time of a step", unit="seconds", better="lower"),
-    CanonicalSignal(name="step_cost", meaning="money of a step", unit="money", better="lower"),
-    CanonicalSignal(name="total_cost", meaning="money since the start", unit="money"),
+    CanonicalSignal("step_time", "time of a step", "seconds", better="lower"),
+    CanonicalSignal("step_cost", "money of a step", "money", better="lower"),
+    CanonicalSignal("total_cost", "money since the start", "money"),
 )
 SIGNALS: Mapping[str, CanonicalSignal] = MappingProxyType({row.name: row for row in _ROWS})
 """Canonical name → what it means, in the order in which the documentation shows them."""
