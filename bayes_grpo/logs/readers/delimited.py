@@ -35,7 +35,7 @@ def header(source: Source) -> tuple[list[str], str] | None:
     lines = [line for line in source.head.split("\n") if line.strip()][:_LOOKED_AT]
     if len(source.text) > len(source.head) and len(lines) > 1:
         lines.pop()  # maybe cut off by the end of the head
-    if not lines or lines[0].lstrip()[:1] in "{[":
+    if not lines or lines[0].lstrip()[:1] in "{[|":
         return None
     widths = {d: [len(_split(line, d)) for line in lines] for d in _DELIMITERS}
     delimiter = max(_DELIMITERS, key=lambda d: (widths[d][0], -_DELIMITERS.index(d)))
