@@ -131,9 +131,12 @@ _LINE_PAIR = re.compile(
     rf"{_NUMBER}(?![\w:]){_OF}",
     re.IGNORECASE,
 )
-_WITH_SPREAD = re.compile(rf"([A-Za-z_][\w./@]{{0,60}})(\s?[=:]\s{{0,4}}|\s{{1,4}}){_NUMBER}\s?(?:±|\+/?-)\s?{_NUMBER}")
-"""A number with its standard deviation, as in "reward=0.1±0.08"."""
-_MEAN_OF = re.compile(r"(?:mean|avg|average)_|_(?:mean|avg)")
+_WITH_SPREAD = re.compile(
+    rf"([A-Za-z_][\w./@]{{0,60}})(\s?[=:]\s{{0,4}}|\s{{1,4}}){_NUMBER}"
+    rf"\s?(?:(?:±|\+/?-)\s?{_NUMBER}|\((?:std|σ)\s?[=:]?\s?{_NUMBER}[^()\n]{{0,80}}\))"
+)
+"""A number with its standard deviation, as in "reward=0.1±0.08" and "reward 0.1 (std 0.08)"."""
+_MEAN_OF = re.compile(r"(?:mean|avg|average)[_ ]|[_ ](?:mean|avg)\b", re.IGNORECASE)
 _BEFORE_NAME = 4
 """Characters that may stand before a name."""
 _NAMED = re.compile(rf"\W{{0,{_BEFORE_NAME}}}([A-Za-z_][\w./@ ]{{0,60}}?)\s{{1,4}}{_NUMBER}{_OF}\s*", re.IGNORECASE)
@@ -240,7 +243,7 @@ def _placed_rows(text: str) -> Iterator[tuple[dict[str, float], float, float, bo
     for line, _ in lines_of(text):
         if len(line) > _MAX_LINE_OF_PAIRS or line.lstrip()[:1] == "{":
             continue
-        if "±" in line or "+" in line:
+        if "±" in line or "+" in line or "(s" in line or "(σ" in line:
             line = _WITH_SPREAD.sub(_spread_named, line)
         epoch = _EPOCH.search(line)
         # Counts of epochs are none of steps.
@@ -266,8 +269,13 @@ def _placed_rows(text: str) -> Iterator[tuple[dict[str, float], float, float, bo
 
 
 def _spread_named(found: re.Match[str]) -> str:
-    name, sign, number, spread = found.groups()
-    return f"{name}{sign}{number} | {_MEAN_OF.sub('', name)}/std{sign}{spread}"
+    name, sign, number, spread, aside = found.groups()
+    return f"{name}{sign}{number} | {std_of(name)}{sign}{spread or aside}"
+
+
+def std_of(name: str) -> str:
+    """The name of the standard deviation that stands behind a mean."""
+    return f"{_MEAN_OF.sub('', name)}/std"
 
 
 def _numbers(text: str) -> dict[str, float]:

@@ -20,7 +20,7 @@ from bayes_grpo.common.errors import MENDING, Argument, LogReadError
 from bayes_grpo.common.text import counted, listed
 from bayes_grpo.logs.formats import HEAD, Evidence, Parsed, Reader, RunName, Source, chosen_run, main_run
 from bayes_grpo.logs.keyindex import normal, of_evaluation, parted
-from bayes_grpo.logs.readers.console import names_reward
+from bayes_grpo.logs.readers.console import names_reward, std_of
 from bayes_grpo.logs.table import RUN_KEYS, Table, to_float
 from bayes_grpo.logs.trainers import GENERIC
 
@@ -256,7 +256,10 @@ def _by_step(grid: _Grid) -> dict[str, list[str]] | None:
     columns = {names[step] if normal(names[step]) in _COUNTERS else "step": [f"{at:.12g}" for at, _ in kept]}
     for i, name in enumerate(names):
         if name and i != step:
+            name = _HEAD_OF_STD.sub("", name)
             columns.setdefault(name, [_value_in(row[i]) for _, row in kept])
+            if any(stds := [found[2] if (found := _WITH_STD.fullmatch(row[i])) else "" for _, row in kept]):
+                columns.setdefault(std_of(name), stds)
     columns.setdefault(_KIND, [row[step].partition(" (")[2].rstrip(")") for _, row in kept])  # as in "20 (val)"
     return columns
 
@@ -269,10 +272,15 @@ def _step_in(cell: str) -> float:
 
 
 _SPAN = re.compile(r"[~≈]?\s?([-+\u2212]?[\d.]{1,12}%?)\s?(?:to|\u2013|~|\.\.)\s?([-+\u2212]?[\d.]{1,12}%?)")
+_HEAD_OF_STD = re.compile(r"\s?\(?(?:mean\s?)?±.*")
+"""The end of a heading such as "reward (mean ± std)"."""
+_WITH_STD = re.compile(r"([-+\u2212]?[\d.]{1,12}%?)\s?(?:±|\+/?-)\s?([\d.]{1,12}%?)")
 
 
 def _value_in(cell: str) -> str:
-    """A cell as it is, or the middle of the values between which it states that a metric lies."""
+    """A cell as it is, a mean without its spread, or the middle of the values between which a metric lies."""
+    if (found := _WITH_STD.fullmatch(cell)) is not None:
+        return found[1]
     if (found := _SPAN.fullmatch(cell)) is None:
         return cell
     low, high = to_float(found[1]), to_float(found[2])
