@@ -37,6 +37,15 @@ PARQUET = b"PAR1"
 _STORES = (MAGIC, b":W&B", PARQUET)
 """How files begin that are no text; event files of TensorBoard begin with a length and its checksum."""
 
+_MANGLED = re.compile("(?:â.|Â)[\x80-\xbf\u0152-\u2122]")
+"""One sign, such as "±" and "│", whose bytes were read as Windows-1252 and then written as UTF-8."""
+
+
+def _unmangled(found: re.Match[str]) -> str:
+    with suppress(UnicodeError):
+        return bytes(ord(c) if ord(c) < 256 else c.encode("cp1252")[0] for c in found[0]).decode()
+    return found[0]
+
 
 _IN_MARGIN = re.compile(r'[ \t]{0,8}[|+]?[ \t]{0,40}(["{}\[\]][^\n]*?)?[ \t|]{0,9}')
 """A line of JSON as a page that shows files, or the difference of two, prints it; or an empty one of these."""
@@ -79,7 +88,8 @@ class Source:
             return ""
         if self.data.startswith(_UTF_16):
             return self.data.decode("utf-16", errors="ignore").replace("\0", "")  # the last may be half a character
-        return _without_margin(self.data.replace(b"\0", b"").decode("utf-8-sig", errors="replace"))
+        text = self.data.replace(b"\0", b"").decode("utf-8-sig", errors="replace")
+        return _without_margin(_MANGLED.sub(_unmangled, text) if "â" in text or "Â" in text else text)
 
     @cached_property
     def head(self) -> str:
