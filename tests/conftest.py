@@ -66,6 +66,13 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """The laboratory's tests are thorough ones, and importing it takes a second of every worker."""
+    asked = any("lab" in str(word) for word in config.invocation_params.args)
+    default = "not thorough" in config.option.markexpr
+    return True if default and not asked and collection_path == Path(__file__).with_name("lab") else None
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Files that take longest come first: begun last, one of them keeps one worker busy while the others wait."""
     place = {Path(__file__).parent / name: i for i, name in enumerate(LONGEST)}

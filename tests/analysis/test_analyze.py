@@ -11,6 +11,7 @@ from bayes_grpo.common.intervals import interval
 from bayes_grpo.watching.result import Watching
 from bayes_grpo.watching.watch import update_of
 from tests.helpers.runs import make_run, rising_run, steps
+from tests.helpers.selection import few
 
 FAST = bg.SamplerSettings(num_chains=2, num_warmup=50, num_samples=100)
 REGIMES = ("flat", "exponential")
@@ -65,7 +66,7 @@ def test_now_is_one_number_everywhere(fallen, found, page, look):
     assert stated == dict.fromkeys(stated, pytest.approx(now.median, abs=1e-9))
 
 
-@pytest.mark.parametrize("ends", [{}, {"reward_low": -1.0, "reward_high": 3.0}])
+@pytest.mark.parametrize("ends", few([{}, {"reward_low": -1.0, "reward_high": 3.0}], {}))
 def test_a_fit_begins_where_the_diagnosis_does(ends):
     """The curve of the regime begins at the first update, below the first rows; a sentence names the level of these."""
     rng = np.random.default_rng(3)

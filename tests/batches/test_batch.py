@@ -93,6 +93,7 @@ def test_an_unforeseen_error_is_a_row_and_is_tried_again(write_logs, tmp_path, m
     assert len(lines(out)) == 1
 
 
+@pytest.mark.thorough
 def test_a_row_has_the_numbers_of_the_single_calls_with_its_seed():
     run = rising_run(40, total_steps=60.0)
     both = [run, make_run(steps(3), [0.1, 0.2, 0.3], name="short")]

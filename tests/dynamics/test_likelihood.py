@@ -173,7 +173,8 @@ def test_the_density_that_stops_behind_the_last_row_is_the_plain_one(regime):
     np.testing.assert_allclose(*both(), rtol=1e-11)
 
 
-@pytest.mark.parametrize("kind", few(("plain", "everything"), "plain"))
+@pytest.mark.thorough
+@pytest.mark.parametrize("kind", ["plain", "everything"])
 def test_derivatives_of_the_pass_back_are_those_of_the_pass_forth(kind):
     """By the parameters and by the values, at several dampings; a missing value has no derivative."""
     rows = make_rows(kind)[0]

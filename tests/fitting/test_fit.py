@@ -132,6 +132,7 @@ def test_prior_dominated_parameters_are_named(fitted):
     assert not {r.name: r for r in summarize(fitted).rows}["response_time"].mostly_prior
 
 
+@pytest.mark.thorough
 def test_round_trip_through_netcdf(run, fitted, tmp_path):
     path = tmp_path / "fit.nc"
     save_fit(fitted, path)
@@ -204,6 +205,7 @@ def test_accelerator_path_gives_the_same_posterior(run, fitted, monkeypatch):
         assert abs(one.mean() - two.mean()) < 4 * np.hypot(one.std(), two.std()) / np.sqrt(400)
 
 
+@pytest.mark.thorough
 def test_quantities_that_move_with_the_prior_are_named_and_shown(fitted):
     """Stiffness and damping rest on the prior of the damping ratio more than any parameter does."""
     summary = summarize(fitted)
@@ -224,6 +226,7 @@ def test_quantities_that_move_with_the_prior_are_named_and_shown(fitted):
     assert {row[0].text: row[-1].text for row in shown.rows}["stiffness"] == "mostly the prior"
 
 
+@pytest.mark.thorough
 def test_medians_under_another_prior_are_those_of_a_fit_with_it(run, fitted):
     found = alternative_prior(fitted)
     assert found is not None

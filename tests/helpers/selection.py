@@ -32,9 +32,10 @@ def few(values: Iterable[Any], *kept: Any, by: Callable[[Any], Any] = lambda val
     return [v if by(v) in kept else _thorough(v) for v in values]
 
 
-def examples(times: float) -> settings:
-    """Hypothesis makes up so many times the examples of `pytest_configure` in ``tests/conftest.py``: 25, or 100."""
-    return settings(max_examples=round(times * settings().max_examples))
+def examples(times: float, quick: float | None = None) -> settings:
+    """So many times the examples of `pytest_configure` in ``tests/conftest.py``; of its 25 ``quick`` times as many."""
+    few_alone = settings().max_examples < 100 and quick is not None
+    return settings(max_examples=round((quick if few_alone else times) * settings().max_examples))
 
 
 def part(text: str) -> tuple[int, int]:

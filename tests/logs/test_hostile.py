@@ -63,7 +63,7 @@ TEXT_PIECES = st.lists(
     st.sampled_from(["\r", "\n", "\n", "\x1b[31m", "[" * 30, "{'a':" * 12, *PIECES.split("\n")]) | st.text(max_size=12),
     max_size=30,
 )
-MANY = examples(2.5)
+MANY = examples(2.5, quick=1.0)
 """Examples over all formats; `benchmarks/runs/attacks.py` has more."""
 
 

@@ -80,7 +80,7 @@ def test_verdict_and_answer_name_the_linear_threshold_and_keep_others_apart():
 
 
 def test_without_a_learning_rate_the_answer_is_the_margin_with_its_number():
-    fitted = plan(fit(relaxing("unknown", seed=1), "exponential", sampler=FEW))
+    fitted = plan(fit(relaxing("unknown", rows=40, seed=1), "exponential", sampler=FEW))
     assert math.isnan(fitted.settings.learning_rate)
     assert fitted.verdict == "cannot_tell"
     margin = fitted.threshold("frozen_policy").margin

@@ -96,6 +96,7 @@ def test_the_page_has_the_weights_of_the_forecast_and_the_command_that_compares(
     assert report.results["regimes"]["reason"] == page.NOT_COMPARED
 
 
+@pytest.mark.thorough
 def test_the_page_names_the_regimes_that_were_left_out_and_why():
     run = run_of("hacking")
     found = analyze.analyze(run, ("forecast",), settings=quick(**SHARED))
@@ -134,6 +135,7 @@ def test_nothing_is_compared_for_a_page_that_does_not_show_it(monkeypatch: pytes
     assert sorted(sampled) == [("exponential", ROWS), ("exponential", ROWS), ("flat", ROWS)]
 
 
+@pytest.mark.thorough
 def test_a_draft_has_status_and_forecast_and_its_figures_are_drawn_once(monkeypatch: pytest.MonkeyPatch):
     drafts: list[tuple[Report, str]] = []
     lines: list[str] = []

@@ -79,6 +79,7 @@ def test_weights_and_moments_are_those_of_dense_algebra(name):
     np.testing.assert_allclose(path.std(axis=0), sd, rtol=0.05)
 
 
+@pytest.mark.thorough
 def test_bands_cover_paths_of_the_prior():
     """Ranks of the true level at one random row a path: 90% bands cover 90%, within three standard errors."""
     rng = np.random.default_rng(0)

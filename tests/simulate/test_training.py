@@ -70,6 +70,7 @@ def test_adam():
     np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
+@pytest.mark.thorough
 def test_std_normalised_flow_has_its_closed_form():
     rate, steps = 0.005, 2000
     z = logits(noise_free(advantage="std", n_steps=steps), learning_rate=rate, kl_weight=0.0)
@@ -79,6 +80,7 @@ def test_std_normalised_flow_has_its_closed_form():
     np.testing.assert_allclose(y, y[0] + rate * np.arange(steps) / 2, atol=0.01)
 
 
+@pytest.mark.thorough
 def test_importance_ratios_nearly_remove_the_lag():
     structure = noise_free(n_steps=400, refresh="delay")
     p = 1 / (1 + np.exp(-1 / BETA))

@@ -19,6 +19,7 @@ from bayes_grpo.logs.assembling import run_of
 from bayes_grpo.training.background import Background, BackgroundSetup
 from bayes_grpo.watching.result import Update, Watching
 from bayes_grpo.watching.watch import update_of
+from tests.helpers.selection import few
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAVY = ("jax", "numpyro", "arviz", "scipy", "pandas", "matplotlib")
@@ -152,7 +153,7 @@ def test_close_leaves_nothing_running():
 
 
 @linux
-@pytest.mark.parametrize("forks", [False, True], ids=["alone", "with a fork that keeps the pipe"])
+@pytest.mark.parametrize("forks", few([False, True], True), ids=["alone", "with a fork that keeps the pipe"])
 def test_the_process_ends_with_a_trainer_that_is_killed_and_leaves_no_file(forks: bool, tmp_path: Path):
     program = f"""
         import os, time

@@ -23,7 +23,9 @@ from tests.helpers.runs import make_run, rising_run, steps
 from tests.references.made import runs_of_orders
 from tests.references.test_gather import written
 
-ROWS = 60
+ROWS = 40
+"""As many as other tests have: all share the compiled programs of the regimes."""
+HORIZON = 60.0
 SWIFT = Watching(forecasts=False)
 """A diagnosis alone."""
 
@@ -43,14 +45,14 @@ def run() -> Run:
 @pytest.fixture(scope="module")
 def looks(run):
     """Two looks, with a question."""
-    watching = Watching(horizon=90.0, costs=StoppingCosts(cost_per_step=1.0, value_per_reward=1000.0))
+    watching = Watching(horizon=HORIZON, costs=StoppingCosts(cost_per_step=1.0, value_per_reward=1000.0))
     first, memory = update_of(run.until(ROWS - 1), watching)
     second, memory = update_of(run, watching, memory)
     return first, second, memory
 
 
 def test_a_look_has_the_numbers_of_a_forecast(run, looks):
-    ours, theirs = looks[1].outlook, summarize_forecast(forecast(run, 90.0, nuts=False))
+    ours, theirs = looks[1].outlook, summarize_forecast(forecast(run, HORIZON, nuts=False))
     assert (ours.at_horizon, ours.now, ours.weights) == (theirs.at_horizon, theirs.now, theirs.weights)
     assert (ours.p_gain, ours.threshold) == (theirs.p_gain, theirs.threshold)
     assert ours.sentence == theirs.sentence
@@ -64,18 +66,18 @@ def test_a_look_has_the_numbers_of_a_diagnosis(run, looks):
 
 def test_a_look_answers_the_question(looks):
     outlook = looks[1].outlook
-    assert ROWS <= outlook.stop <= 90.0
+    assert ROWS <= outlook.stop <= HORIZON
     assert outlook.advice in looks[1].sentence
 
 
 def test_a_look_is_strict_json(looks):
     content = json.loads(json.dumps(looks[1].to_dict(), allow_nan=False))
     assert content["outlook"]["at_horizon"]["level"] == 0.9
-    assert content["sentence"].startswith("Step 60, 60 rows. ")
+    assert content["sentence"].startswith("Step 40, 40 rows. ")
 
 
 def test_a_run_past_its_horizon_has_no_forecast(run):
-    found, _ = update_of(run, Watching(horizon=50.0))
+    found, _ = update_of(run, Watching(horizon=30.0))
     assert found.outlook is None
     assert found.probability
     assert any(
@@ -100,7 +102,7 @@ def test_a_part_that_fails_is_a_note(run, monkeypatch):
     monkeypatch.setattr("bayes_grpo.diagnosis.diagnose.diagnose", fails)
     found, _ = update_of(run, SWIFT)
     assert found.notes == ("no diagnosis: Failed unexpectedly: ValueError: a bug",)
-    assert found.sentence == "Step 60, 60 rows. No result yet."
+    assert found.sentence == "Step 40, 40 rows. No result yet."
     assert found.reward == run.reward[-1]
 
 
