@@ -276,12 +276,6 @@ def sentence_case(text: object, limit: int = 600, upper: bool = True) -> str:
     return shown if symbol else first.upper() + rest
 
 
-def split(text: str, at: str = ". ") -> tuple[str, str]:
-    """The first sentence of a text, or its beginning up to a mark, and the rest, each as a sentence."""
-    first, found, rest = text.partition(at)
-    return (f"{first.rstrip('.')}." if found else first), sentence_case(rest)
-
-
 def section(title: str, *lines: str, **more: Any) -> Section:
     """A section of lines, of which the empty ones are left out."""
     return Section(title, tuple(x for x in lines if x), **more)

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from bayes_grpo.common.document import ranged
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import LEVEL, Interval, interval, percent
 from bayes_grpo.common.results import Result
@@ -97,7 +98,7 @@ class Choice(Result):
         """Which to take, in words."""
         r = self.reward
         text = (
-            f"Take the checkpoint of step {self.step:g}: reward {r.median:.3g} [{r.low:.3g}, {r.high:.3g}] "
+            f"Take the checkpoint of step {self.step:g}: reward {ranged(r)} "
             f"({r.level:.0%}), the best so far with a chance of {percent(self.probability)}"
         )
         if self.optimism > 0.0:

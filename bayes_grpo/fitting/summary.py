@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from bayes_grpo.common.intervals import LEVEL, Interval, digits, interval, percent, span_text
+from bayes_grpo.common.document import ranged
+from bayes_grpo.common.intervals import LEVEL, Interval, interval, percent, span_text
 from bayes_grpo.common.results import About, Result, frame_of
 from bayes_grpo.fitting.alternative import AlternativePrior, alternative_prior
 from bayes_grpo.fitting.curve_shape import (
@@ -131,9 +132,9 @@ class Summary(Result):
         if not self.convergence.passed:
             return "The sampler did not converge; do not use these numbers."
         what = self.about.reward
-        now = _text(self.now)
+        now = ranged(self.now)
         if not self._has_trend:
-            end = _text(self._known["fixed_point"])
+            end = ranged(self._known["fixed_point"])
             return f"The {what} stays at {end}: the {self.regime} regime has no trend."
         first, _, best, best_step = self.levels
         if self.past_peak:
@@ -177,7 +178,7 @@ class Summary(Result):
         """The fixed point, named as what it is."""
         if not self._has_trend or not self.convergence.passed:
             return ""
-        return f"Under a constant learning rate it would settle at {_text(self._known['fixed_point'])}."
+        return f"Under a constant learning rate it would settle at {ranged(self._known['fixed_point'])}."
 
     @property
     def why(self) -> str:
@@ -189,7 +190,7 @@ class Summary(Result):
             growth = self.probabilities["growth"]
             sure = min(growth, self.rose) >= KNOWN_DIRECTION or max(growth, self.rose) <= 1.0 - KNOWN_DIRECTION
             if "half_gain_step" in known and self.convergence.passed and sure:
-                half = _text(known["half_gain_step"].posterior)
+                half = ranged(known["half_gain_step"].posterior)
                 parts.append(f"Half of the change is reached after {half} steps.")
         parts.append(overshoot_text(self.probabilities, known.get("damping_ratio")))
         parts.append(f"Intervals are {self.interval_level:.0%}.")
@@ -303,10 +304,6 @@ def _assumed(fit: Fit) -> tuple[AssumedSetting, ...]:
         for name, s in fit.settings.items()
         if s["provenance"] == "assumed" and s["value"] is not None
     )
-
-
-def _text(i: Interval) -> str:
-    return f"{digits(i.median, '.3g')} [{digits(i.low, '.3g')}, {digits(i.high, '.3g')}]"
 
 
 _LESS = "rows scatter less than independent prompts would: prompts may repeat, or groups may be dropped before the mean"

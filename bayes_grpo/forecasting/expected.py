@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from bayes_grpo.common.document import ranged
 from bayes_grpo.common.intervals import Interval
 from bayes_grpo.common.results import Result
 from bayes_grpo.logs.settings import Setting
@@ -160,4 +161,4 @@ class Expected(Result):
         """A reward with its interval; one above all rows is what a regime alone says, and no number."""
         if value.median > self.highest:
             return f"above {self.highest:.3g}, beyond what this run has shown"
-        return f"{value.median:.3g} [{value.low:.3g}, {value.high:.3g}]"
+        return ranged(value)

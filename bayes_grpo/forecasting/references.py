@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bayes_grpo.common.document import ranged
 from bayes_grpo.common.intervals import LEVEL, Interval, interval
 from bayes_grpo.common.results import Result
 from bayes_grpo.common.sampling import seed_of
@@ -75,15 +76,9 @@ class ReferencesUsed(Result):
             return "no reference run: none of the runs named can be compared with this one; the forecast is its own"
         order = "no shared data order"
         if self.order_share is not None:
-            s = self.order_share
-            order = (
-                f"the same prompts at the same steps as {len(self.same_order)} of them, correlation {s.median:.2f} "
-                f"[{s.low:.2f}, {s.high:.2f}]"
-            )
-        change = ", ".join(
-            f"{x.median:.3g} [{x.low:.3g}, {x.high:.3g}] {word}"
-            for x, word in ((self.given, "with"), (self.without, "without"))
-        )
+            same = f"the same prompts at the same steps as {len(self.same_order)} of them"
+            order = f"{same}, correlation {ranged(self.order_share, '.2f')}"
+        change = f"{ranged(self.given)} with, {ranged(self.without)} without"
         return (
             f"{self.named}: {self.share:.0%} of the paths follow similar runs; {order}; "
             f"last row {change} them ({LEVEL:.0%} intervals)"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
+from bayes_grpo.common.document import ranged
 from bayes_grpo.common.errors import MENDING, Argument, SettingError
 from bayes_grpo.common.intervals import LEVEL, Interval, interval, percent
 from bayes_grpo.common.results import About, frame_of, reward_words
@@ -313,10 +314,6 @@ def _outlook(f: Forecast, change: np.ndarray, threshold: float) -> RewardOutlook
 
 
 def _sentence(s: ForecastSummary) -> str:
-    gain = "" if s.at_horizon.median > s.highest else f", a gain of {_text(s.remaining_gain)}"
-    rewards = f"{s.reward_text(s.at_horizon)} after {_text(s.now)} now{gain}"
+    gain = "" if s.at_horizon.median > s.highest else f", a gain of {ranged(s.remaining_gain)}"
+    rewards = f"{s.reward_text(s.at_horizon)} after {ranged(s.now)} now{gain}"
     return f"{s.outlook.words}: {rewards} ({s.now.level:.0%} intervals)."
-
-
-def _text(i: Interval) -> str:
-    return f"{i.median:.3g} [{i.low:.3g}, {i.high:.3g}]"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import gammaln
 
+from bayes_grpo.common.document import ranged
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.intervals import LEVEL, Interval, interval
 from bayes_grpo.common.results import Result, frame_of
@@ -84,8 +85,7 @@ class GroupSummary(Result):
             f"{self.useful.median:.0%} [{100 * self.useful.low:.0f}, {100 * self.useful.high:.0f}] of {self.groups} "
             f"groups of {self.group_size} have reward variance ({LEVEL:.0%}){implied}."
         )
-        explained = f"{self.icc.median:.2f} [{self.icc.low:.2f}, {self.icc.high:.2f}]"
-        return useful, f"Prompts explain {explained} of the reward variance."
+        return useful, f"Prompts explain {ranged(self.icc, '.2f')} of the reward variance."
 
     def to_frame(self) -> pd.DataFrame:
         """One row a group size."""
