@@ -23,11 +23,17 @@ def canvas(figure: Canvas | None, size: tuple[float, float]) -> Canvas:
     return cast("Canvas", Figure(figsize=size, layout="constrained")) if figure is None else figure
 
 
-def one_panel(figure: Canvas | None, size: tuple[float, float]) -> tuple[Canvas, Axes]:
-    """The same with one panel, which has no frame at its top and right."""
+def one_panel(
+    figure: Canvas | None, size: tuple[float, float], title: str = "", vertical: str = ""
+) -> tuple[Canvas, Axes]:
+    """The same with one panel over the steps, which has no frame at its top and right; title and axes in words."""
     figure = canvas(figure, size)
     axes = figure.add_subplot()
     axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(labelsize=8)
+    axes.set_title(title, fontsize=9, loc="left")
+    axes.set_xlabel("optimizer step", fontsize=9)
+    axes.set_ylabel(vertical, fontsize=9)
     return figure, axes
 
 

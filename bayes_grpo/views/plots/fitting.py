@@ -37,7 +37,8 @@ def plot_fit(fit: Fit, title: str = "", figure: Canvas | None = None) -> Canvas:
     Returns:
         The figure; a new one is not registered with pyplot.
     """
-    figure, axes = one_panel(figure, (9.2, 4.6))
+    name = f"{drawable(fit.data.attrs['run_name'])}: {fit.regime.title}"
+    figure, axes = one_panel(figure, (9.2, 4.6), name, fit.about.reward)
     step, y = fit.step(), fit.observed()
 
     def band(name: str) -> Any:
@@ -52,13 +53,10 @@ def plot_fit(fit: Fit, title: str = "", figure: Canvas | None = None) -> Canvas:
     axes.fill_between(step, *band("curve"), color=_CURVE, alpha=0.2, lw=0)
     axes.plot(step, means["curve"], color=_CURVE, lw=1.8, label=f"noise-free curve, {LEVEL:.0%}")
     axes.plot(step, y, ".", color=_DATA, ms=3.5, alpha=0.7, label="logged")
-    axes.set_xlabel("optimizer step")
-    axes.set_ylabel(fit.about.reward)
     # Bands of an unresolved regime can be wide; the data set the view.
     spread = max(float(np.ptp(y)), 1e-12)
     axes.set_ylim(y.min() - 0.25 * spread, y.max() + 0.25 * spread)
     axes.legend(loc="best", fontsize=8, frameon=False)
-    axes.set_title(f"{drawable(fit.data.attrs['run_name'])}: {fit.regime.title}", fontsize=9, loc="left")
     if title:
         headline(figure, title)
     return figure
@@ -87,7 +85,8 @@ def plot_residuals(fit: Fit, check: Check, figure: Canvas | None = None) -> Canv
     Returns:
         The figure; a new one is not registered with pyplot.
     """
-    figure, axes = one_panel(figure, (6.0, 2.7))
+    title = "leave-one-out residuals (band: 95% of replicates inside)"
+    figure, axes = one_panel(figure, (6.0, 2.7), title, "sd")
     step = fit.step()
     loo = np.median(check.residuals.loo, axis=0)
     limit = next(f.limit for f in check.findings if f.name == "outliers")
@@ -96,10 +95,6 @@ def plot_residuals(fit: Fit, check: Check, figure: Canvas | None = None) -> Canv
     axes.plot(step, loo, ".", color="#111827", ms=4)
     out = np.abs(loo) > limit
     axes.plot(step[out], loo[out], "o", mfc="none", color=_SEEN, ms=8)
-    axes.set_title("leave-one-out residuals (band: 95% of replicates inside)", fontsize=9, loc="left")
-    axes.set_xlabel("optimizer step", fontsize=8)
-    axes.set_ylabel("sd", fontsize=8)
-    axes.tick_params(labelsize=8)
     return figure
 
 
@@ -118,7 +113,7 @@ def plot_comparison(comparison: Comparison, figure: Canvas | None = None) -> Can
     Returns:
         The figure; a new one is not registered with pyplot.
     """
-    figure, axes = one_panel(figure, (9.2, 4.6))
+    figure, axes = one_panel(figure, (9.2, 4.6), vertical=comparison.about.reward)
     table = next(iter(comparison.posteriors.values())).draws.rows
     step, y = table.step, table.y
     axes.plot(step, y, ".", color="#111827", ms=3, alpha=0.5, label="logged")
@@ -129,8 +124,6 @@ def plot_comparison(comparison: Comparison, figure: Canvas | None = None) -> Can
         axes.plot(step, curve, ":" if worse else "-", color=_COLORS[i % len(_COLORS)], lw=1.5, label=label)
     spread = max(float(np.ptp(y)), 1e-12)
     axes.set_ylim(y.min() - 0.2 * spread, y.max() + 0.2 * spread)
-    axes.set_xlabel("optimizer step")
-    axes.set_ylabel(comparison.about.reward)
     legend_below(figure, axes)
     headline(figure, f"{comparison.about.run}: {comparison.sentence}")
     return figure

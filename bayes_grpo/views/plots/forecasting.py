@@ -50,7 +50,8 @@ def plot_forecast(
     Returns:
         The figure; a new one is not registered with pyplot.
     """
-    figure, axes = one_panel(figure, (9.2, 4.6))
+    name = f"{drawable(forecast.name)}: forecast to step {forecast.until:g}"
+    figure, axes = one_panel(figure, (9.2, 4.6), name, reward_words(forecast.signal))
     _draw_fan(axes, forecast)
     axes.plot(forecast.logged_step, forecast.logged, ".", color=_DATA, ms=3.5, alpha=0.7, label="logged")
     _mark(axes, schedule_end(forecast) | dict(events))
@@ -61,8 +62,6 @@ def plot_forecast(
         if low - 0.5 * (high - low) <= value <= high + 0.5 * (high - low):
             low, high = min(low, value - 0.03 * (high - low)), max(high, value + 0.03 * (high - low))
     axes.set_ylim(low, high)
-    axes.set_ylabel(reward_words(forecast.signal))
-    axes.set_title(f"{drawable(forecast.name)}: forecast to step {forecast.until:g}", fontsize=9, loc="left")
     legend_below(figure, axes)
     if title:
         headline(figure, title)
@@ -88,7 +87,7 @@ def plot_overview(
     Returns:
         The figure; a new one is not registered with pyplot.
     """
-    figure, axes = one_panel(figure, (9.2, 3.7))
+    figure, axes = one_panel(figure, (9.2, 3.7), vertical="reward")
     if forecast is not None:
         _draw_fan(axes, forecast)
         events = schedule_end(forecast) | dict(events)
@@ -102,8 +101,6 @@ def plot_overview(
         _draw_levels(axes, paths)
     _mark(axes, events)
     axes.set_ylim(*_view(np.concatenate([run.reward, run.eval_reward]), forecast))
-    axes.set_ylabel("reward")
-    axes.set_xlabel("optimizer step")
     legend_below(figure, axes)
     return figure
 
@@ -144,7 +141,6 @@ def _draw_fan(axes: Axes, f: Forecast) -> None:
         axes.plot(at[inside], reward[inside], color=_ROWS, lw=0.7, alpha=0.5, zorder=0.5,
                   label=None if i else "reference runs")  # fmt: skip
     axes.axvline(f.now, color=_DATA, lw=0.8, ls=":", label=f"now: step {f.now:g}")
-    axes.set_xlabel("optimizer step")
 
 
 def _mark(axes: Axes, events: Mapping[str, float]) -> None:

@@ -58,10 +58,8 @@ def plot_signal(run: Run, name: str, figure: Canvas | None = None) -> Canvas:
     Returns:
         The figure; a new one is not registered with pyplot.
     """
-    figure, axes = one_panel(figure, (3.6, 2.4))
+    figure, axes = one_panel(figure, (3.6, 2.4), name.replace("_", " "))
     _draw(axes, run.step, run.signals[name], name)
-    axes.set_title(name.replace("_", " "), fontsize=9, loc="left")
-    axes.set_xlabel("optimizer step", fontsize=8)
     return figure
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayes_grpo.common.picture import canvas, headline
+from bayes_grpo.common.picture import headline, one_panel
 from bayes_grpo.common.text import drawable
 from bayes_grpo.rollouts.decomposition import Decomposition
 from bayes_grpo.rollouts.summary import RolloutSummary
@@ -30,8 +30,7 @@ def plot_rollouts(summary: RolloutSummary, figure: Canvas | None = None) -> Canv
     Returns:
         The figure; a new one is not registered with pyplot.
     """
-    figure = canvas(figure, (9.2, 4.4))
-    axes = figure.add_subplot()
+    figure, axes = one_panel(figure, (9.2, 4.4), vertical="reward")
     if summary.gain is not None and summary.gain.course.changes:
         _areas(axes, summary.gain)
     else:
@@ -57,8 +56,5 @@ def _areas(axes: Axes, gain: Decomposition) -> None:
             base += part
     axes.plot(course.step, course.reward, color="black", linewidth=1.5, label="mean reward")
     axes.axhline(start, color="black", linewidth=0.6, linestyle=":")
-    axes.set_ylabel("reward", fontsize=9)
-    axes.set_xlabel("step", fontsize=9)
-    axes.tick_params(labelsize=8)
     axes.grid(alpha=0.25)
     axes.legend(fontsize=7.5, frameon=False, loc="best")

@@ -42,7 +42,7 @@ def plot_sweep(family: Sweep, figure: Canvas | None = None) -> Canvas:
     """
     import matplotlib as mpl
 
-    figure, axes = one_panel(figure, (9.2, 4.6))
+    figure, axes = one_panel(figure, (9.2, 4.6), "rows and smooth curves", reward_words(family.signal))
     name = family.vary[0]
     values = sorted({run.settings[name] for run in family.runs})
     shades = dict(zip(values, mpl.colormaps["viridis"](np.linspace(0.05, 0.85, len(values))), strict=True))
@@ -53,8 +53,7 @@ def plot_sweep(family: Sweep, figure: Canvas | None = None) -> Canvas:
         axes.plot(run.step, run.reward, ".", ms=1.8, color=shades[value], alpha=0.35)
         axes.plot(run.step, run.curve, color=shades[value], lw=1.6, label=label)
         seen.add(value)
-    axes.set_title("rows and smooth curves", fontsize=9, loc="left")
-    _finish(figure, axes, reward_words(family.signal))
+    _legend(figure, axes)
     headline(figure, family.sentence, limit=900)
     return figure
 
@@ -69,7 +68,8 @@ def plot_compare_runs(compared: Compared, figure: Canvas | None = None) -> Canva
     Returns:
         The figure; a new one is not registered with pyplot.
     """
-    figure, axes = one_panel(figure, (9.2, 5.2))
+    title = f"rows and underlying rewards ({LEVEL:.0%} bands), A blue and B orange"
+    figure, axes = one_panel(figure, (9.2, 5.2), title, reward_words(compared.signal))
     tail = (1.0 - LEVEL) / 2.0
     readings = [x for of_recipe in compared.readings.values() for x in of_recipe]
     for i, (run, reading) in enumerate(zip(compared.runs, readings, strict=True)):
@@ -80,8 +80,7 @@ def plot_compare_runs(compared: Compared, figure: Canvas | None = None) -> Canva
         axes.plot(step, reading.table.y, ".", ms=1.8, color=color, alpha=0.35)
         axes.fill_between(step, low, high, color=color, alpha=0.13, lw=0)
         axes.plot(step, middle, color=color, lw=1.6, label=label)
-    axes.set_title(f"rows and underlying rewards ({LEVEL:.0%} bands), A blue and B orange", fontsize=9, loc="left")
-    _finish(figure, axes, reward_words(compared.signal))
+    _legend(figure, axes)
     headline(figure, compared.sentence, limit=900)
     return figure
 
@@ -105,7 +104,7 @@ def plot_runs(runs: Sequence[Run], figure: Canvas | None = None) -> Canvas:
     shades = (
         mpl.colormaps["tab10"](range(_DISTINCT)) if few else mpl.colormaps["viridis"](np.linspace(0, 0.8, len(drawn)))
     )
-    figure, axes = one_panel(figure, (9.2, 5.2))
+    figure, axes = one_panel(figure, (9.2, 5.2), "smoothed rewards: train solid, evaluation dashed", "reward")
     for i, ((run, paths), shade) in enumerate(zip(drawn, shades, strict=False)):
         for kind, path in _rewards_of(paths).items():
             train = kind == "train"
@@ -114,8 +113,7 @@ def plot_runs(runs: Sequence[Run], figure: Canvas | None = None) -> Canvas:
             label = _with_levels(f"{run.name}, {kind}", path.shown_levels) if i < _NAMED else None
             curve = np.median(path.draws, axis=0)
             axes.plot(path.step, curve, "-" if train else "--", color=shade, lw=1.6, label=label)
-    axes.set_title("smoothed rewards: train solid, evaluation dashed", fontsize=9, loc="left")
-    _finish(figure, axes, "reward")
+    _legend(figure, axes)
     return figure
 
 
@@ -131,9 +129,7 @@ def _rewards_of(paths: RunPaths) -> dict[str, SignalPath]:
     return found if paths.held_out is None else found | {paths.held_out_name: paths.held_out}
 
 
-def _finish(figure: Canvas, axes: Axes, reward: str) -> None:
-    axes.set_xlabel("optimizer step", fontsize=9)
-    axes.set_ylabel(reward, fontsize=9)
-    axes.tick_params(labelsize=8)
+def _legend(figure: Canvas, axes: Axes) -> None:
+    """The legend of what has a name, if anything has."""
     if axes.get_legend_handles_labels()[0]:
         legend_below(figure, axes)
