@@ -197,56 +197,38 @@ def watch(
     place = place_of(follow.paths) if state is None else Path(state)
     if state is not None:
         check_writable(place)
-    memory = Memory() if reset_state else load_memory(place)
-    return _looks(
-        follow,
-        watching or Watching(),
-        patience or Patience(),
-        memory,
-        queue=queue,
-        place=place,
-        sleep=sleep,
-        progress=or_silent(progress),
-    )
+    watching = watching or Watching()
+    patience = patience or Patience()
+    progress = or_silent(progress)
 
+    def looks(memory: Memory) -> Iterator[Update]:
+        looked, since = "", time.monotonic()
+        while True:
+            idle = patience.idle is not None and time.monotonic() - since >= patience.idle
+            found = follow.poll(last=idle or patience.once)
+            content = looked if found is None else fingerprint(found)
+            new = content != looked
+            if found is not None and new:
+                progress("looking")
+                looked = content
+                update, memory = update_of(found, watching, memory)
+                queue.add(update.alarms)
+                notes = [*follow.notes, *queue.send(), *_saved(memory, place, queue)]
+                yield replace(update, notes=(*update.notes, *notes))
+                if (patience.until_alarm and update.alarmed) or ended(found):
+                    return
+                since = time.monotonic()
+            if patience.once or (idle and not new):
+                break
+            if queue.waiting and not new:
+                for note in (*queue.send(), *_saved(memory, place, queue)):
+                    progress(note)
+            progress(_waiting(follow, looked, time.monotonic() - since))
+            sleep(patience.interval)
+        if not looked:
+            raise LogReadError(follow.problem or f"{_names(follow.paths)}: expected a log, found none; check the path")
 
-def _looks(
-    follow: Following,
-    watching: Watching,
-    patience: Patience,
-    memory: Memory,
-    *,
-    queue: RetryQueue,
-    place: Path,
-    sleep: Callable[[float], object],
-    progress: Progress,
-) -> Iterator[Update]:
-    """The looks of a watch."""
-    looked, since = "", time.monotonic()
-    while True:
-        idle = patience.idle is not None and time.monotonic() - since >= patience.idle
-        found = follow.poll(last=idle or patience.once)
-        content = looked if found is None else fingerprint(found)
-        new = content != looked
-        if found is not None and new:
-            progress("looking")
-            looked = content
-            update, memory = update_of(found, watching, memory)
-            queue.add(update.alarms)
-            notes = [*follow.notes, *queue.send(), *_saved(memory, place, queue)]
-            yield replace(update, notes=(*update.notes, *notes))
-            if (patience.until_alarm and update.alarmed) or ended(found):
-                return
-            since = time.monotonic()
-        if patience.once or (idle and not new):
-            break
-        if queue.waiting and not new:
-            for note in (*queue.send(), *_saved(memory, place, queue)):
-                progress(note)
-        progress(_waiting(follow, looked, time.monotonic() - since))
-        sleep(patience.interval)
-    if not looked:
-        raise LogReadError(follow.problem or f"{_names(follow.paths)}: expected a log, found none; check the path")
+    return looks(Memory() if reset_state else load_memory(place))
 
 
 def ended(run: Run) -> bool:
