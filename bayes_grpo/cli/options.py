@@ -210,6 +210,7 @@ class Around:
     def document(self, result: Any) -> Document:
         """A result as a document, with what is around it."""
         from bayes_grpo.analysis.conditional import given_status
+        from bayes_grpo.common.document import Sparkline
         from bayes_grpo.views.diagnosis import evaluation_line
         from bayes_grpo.views.view import with_part
 
@@ -219,7 +220,8 @@ class Around:
         if (run := self.run) is not None:
             step, reward = (run.step, run.reward) if run.has_reward else (run.eval_step, run.eval_reward)
             marked = None if self.diagnosis is None else bg.view(self.diagnosis).series
-            document = document.with_series(step.tolist(), reward.tolist(), {} if marked is None else marked.events)
+            events = {} if marked is None else marked.events
+            document = replace(document, series=Sparkline(step.tolist(), reward.tolist(), events))
         for title, part in self.parts.items():
             document = with_part(document, title, part)
         if self.status is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import singledispatch
 from itertools import compress
 from typing import Any, Literal
@@ -245,10 +245,6 @@ class Document:
         lead = f"{self.status.upper()}{chance}: " if self.status else ""
         first = " ".join(x for x in (f"{lead}{self.answer}", self.evaluation) if x)
         return tuple(x for x in (first, self.why, self.do and f"Do now: {self.do}") if x)
-
-    def with_series(self, step: Sequence[float], reward: Sequence[float], events: Mapping[str, float]) -> Document:
-        """The same with the rewards of its run and marked events."""
-        return replace(self, series=Sparkline(step, reward, events))
 
     def folded(self, title: str = "") -> Section:
         """It as a section of another document: answer, reason and table."""

@@ -40,14 +40,7 @@ def written_whole(path: str | Path) -> Iterator[Path]:
         OutputError: The path is not writable.
     """
     target = Path(path)
-    if target.is_dir():
-        raise OutputError(f"{target}: expected a file to write, found a directory; give a file name")
-    try:
-        handle, name = tempfile.mkstemp(prefix=f".{target.stem[:40]}.", suffix=target.suffix, dir=target.parent)
-        os.close(handle)
-    except OSError as error:
-        raise OutputError(f"{target}: cannot write there ({error.strerror}); choose another place") from error
-    temporary = Path(name)
+    temporary = _next_to(target)
     with undone_at_an_end(lambda: temporary.unlink(missing_ok=True)):
         try:
             yield temporary
@@ -70,17 +63,21 @@ def folder_for_a_while(prefix: str = "bayes_grpo_") -> Iterator[Path]:
 
 def check_writable(path: str | Path) -> None:
     """Raises `OutputError` now if ``path`` could not be written later, before minutes of work."""
-    target = Path(path)
+    _next_to(Path(path)).unlink(missing_ok=True)
+
+
+def _next_to(target: Path) -> Path:
+    """An empty temporary file next to a path; an error where nothing can be written there."""
     if target.is_dir():
         raise OutputError(f"{target}: expected a file to write, found a directory; give a file name")
-    parent = target.parent
-    if not parent.is_dir():
-        raise OutputError(f"{target}: its directory {parent} does not exist; make it or choose another place")
+    if not target.parent.is_dir():
+        raise OutputError(f"{target}: its directory {target.parent} does not exist; make it or choose another place")
     try:
-        with tempfile.NamedTemporaryFile(dir=parent):
-            pass
+        handle, name = tempfile.mkstemp(prefix=f".{target.stem[:40]}.", suffix=target.suffix, dir=target.parent)
+        os.close(handle)
     except OSError as error:
         raise OutputError(f"{target}: cannot write there ({error.strerror}); choose another place") from error
+    return Path(name)
 
 
 def check_picture(path: str | Path) -> None:

@@ -90,9 +90,9 @@ def oscillator_coefficients(
     return OscillatorCoefficients(mass, (1.0 - momentum) - stiffness * lag, stiffness)
 
 
-def mean_lag(refresh_interval: Any, lag_model: LagModel | Literal["rule"]) -> Any:
-    """Mean age of a gradient in optimizer steps: K_ref for the rule and for delay, (K_ref − 1)/2 for hold."""
-    return (refresh_interval - 1) / 2 if lag_model == "hold" else refresh_interval
+def mean_lag(refresh_interval: Any) -> Any:
+    """Mean age of a gradient in optimizer steps where the policy is held for K_ref of them: (K_ref − 1)/2."""
+    return (refresh_interval - 1) / 2
 
 
 def trl_refresh_interval(

@@ -25,7 +25,7 @@ from scipy.stats import norm
 
 from bayes_grpo.common.intervals import SURELY_BETTER, Interval, better_of, percent, span_text
 from bayes_grpo.common.results import Result
-from bayes_grpo.common.text import plain
+from bayes_grpo.common.text import listed, plain
 from bayes_grpo.families.members import named_settings, setting_text, settings_that_differ
 from bayes_grpo.logs.run import Run
 
@@ -307,7 +307,7 @@ def why_not_comparable(a: Sequence[Run], b: Sequence[Run], total: RecipeAnswer, 
     """
     one, two = ({name for run in side for name in run.components} for side in (a, b))
     if one and two and one != two:
-        return f"A's reward is made of {_listed(one)}, B's of {_listed(two)}"
+        return f"A's reward is made of {listed(sorted(one), len(one))}, B's of {listed(sorted(two), len(two))}"
     weights = [[w for run in side if (w := _weights(run, sorted(one))) is not None] for side in (a, b)]
     if one == two and all(weights):
         mine, its = (np.mean(w, axis=0) for w in weights)
@@ -332,10 +332,6 @@ def _weights(run: Run, names: Sequence[str]) -> np.ndarray | None:
     x, y = columns[known], run.reward[known]
     weight, _, rank, _ = np.linalg.lstsq(x, y, rcond=None)
     return weight if rank == len(names) and np.var(y - x @ weight) <= _EXACT * np.var(y) else None
-
-
-def _listed(names: set[str]) -> str:
-    return ", ".join(plain(name, 40) for name in sorted(names))
 
 
 def differences(a: Sequence[Run], b: Sequence[Run]) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ all (Yue et al. 2025, arXiv 2504.13837).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -71,14 +71,14 @@ def _pass_data(counts: PassCounts, phase: np.ndarray) -> _PassData:
     return _PassData(padded[:, 0].astype(int), padded[:, 1], padded[:, 2], weights)
 
 
-def _pass_model(data: _PassData, strata: Any) -> None:
+def _pass_model(data: _PassData, of_phases: Any) -> None:
     """Success rates of prompts in phases, as a NumPyro model."""
     import jax
     import jax.numpy as jnp
     import numpyro
     import numpyro.distributions as dist
 
-    phases = len(strata)
+    phases = len(of_phases)
 
     def standard(*shape: int) -> Any:
         return dist.Normal(0.0, 1.0).expand([*shape]).to_event(len(shape))
@@ -95,29 +95,24 @@ def _pass_model(data: _PassData, strata: Any) -> None:
     numpyro.factor("y", jnp.sum(data.weight * law.log_prob(data.c)))
 
 
-def sample_strata(
-    model: Any, data: Any, strata: int, names: Sequence[str], seed: int
-) -> tuple[dict[str, np.ndarray], Convergence]:
-    """Draws of the named sites of a model by NUTS, shape (draws, strata) each; a second, careful try where checks fail.
-
-    The model takes the data and an array of as many numbers as strata; its sites have the shape (strata,).
-    """
+def _sampled(data: _PassData, phases: int, seed: int) -> tuple[dict[str, np.ndarray], Convergence]:
+    """Draws of mean and concentration, shape (draws, phases) each; a second, careful try where checks fail."""
 
     def checked(chain: Chain, retried: bool) -> tuple[dict[str, np.ndarray], Convergence]:
-        found = {name: np.asarray(chain.z[name]) for name in names}
-        named = {f"{name} {s + 1}": x[..., s] for name, x in found.items() for s in range(strata)}
+        found = {name: np.asarray(chain.z[name]) for name in ("mean", "concentration")}
+        named = {f"{name} {b + 1}": x[..., b] for name, x in found.items() for b in range(phases)}
         checks = check_convergence(named, np.asarray(chain.energy), np.asarray(chain.diverging), retried)
-        return {name: x.reshape(-1, strata) for name, x in found.items()}, checks
+        return {name: x.reshape(-1, phases) for name, x in found.items()}, checks
 
-    return sample_model(model, (data, np.zeros(strata)), checked, seed=seed, settings=_SETTINGS)
+    # The number of phases is that of an array, by whose shape a program is compiled.
+    return sample_model(_pass_model, (data, np.zeros(phases)), checked, seed=seed, settings=_SETTINGS)
 
 
-def phases_of(step: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    """Number of the phase of each step, shape (n,), and the phases in words: up to five parts of equally many steps."""
+def phases_of(step: np.ndarray) -> np.ndarray:
+    """Number of the phase of each step, shape (n,), from 0: up to five parts of equally many steps."""
     steps = np.unique(step)
     parts = np.array_split(steps, max(1, min(_PHASES, len(steps) // PHASE_STEPS)))
-    first = np.array([part[0] for part in parts])
-    return np.searchsorted(first, step, side="right") - 1, [f"steps {part[0]} to {part[-1]}" for part in parts]
+    return np.searchsorted([part[0] for part in parts], step, side="right") - 1
 
 
 _SURE = 0.9
@@ -222,21 +217,20 @@ def passing(rollouts: Rollouts, *, right: str | None = None, seed: int = 0) -> P
     """
     good = right_of(rollouts, right)
     counts = pass_counts(rollouts, good)
-    phase, names = phases_of(counts.step)
-    if len(names) < 2:
+    phase = phases_of(counts.step)
+    phases = int(phase.max()) + 1
+    if phases < 2:
         raise FitError(
             f"pass@k: expected groups at {2 * PHASE_STEPS} steps or more to tell a change, found "
             f"{len(np.unique(counts.step))} in {rollouts.name}; give more steps"
         )
-    draws, convergence = sample_strata(
-        _pass_model, _pass_data(counts, phase), len(names), ("mean", "concentration"), seed
-    )
+    draws, convergence = _sampled(_pass_data(counts, phase), phases, seed)
     drawn = {k: _pass_at_of(draws, k) for k in (1, counts.k)}
     change_1, change_k = (x[:, -1] - x[:, 0] for x in (drawn[1], drawn[counts.k]))
     return Passing(
         k=counts.k,
         by=good.by,
-        phases=tuple(_phase(counts, phase == b, drawn[1][:, b], drawn[counts.k][:, b]) for b in range(len(names))),
+        phases=tuple(_phase(counts, phase == b, drawn[1][:, b], drawn[counts.k][:, b]) for b in range(phases)),
         change_1=interval(change_1),
         change_k=interval(change_k),
         p_rise_1=float(np.mean(change_1 > 0.0)),

@@ -117,7 +117,7 @@ def true_values(run: SimulatedRun) -> dict[str, float] | None:
     numbers, near = run.numbers, linearized(run.trajectory, run.structure, run.numbers, run.environment)
     if near is None:
         return None
-    lag = mean_lag(float(numbers.refresh_interval), "hold") * float(numbers.lag_exposure)
+    lag = mean_lag(float(numbers.refresh_interval)) * float(numbers.lag_exposure)
     damping = 1.0 - float(numbers.momentum) - near.gain * lag
     return {
         "curvature": near.point.curvature,

@@ -88,7 +88,7 @@ def test_coefficients_in_closed_form_and_the_ema_convention():
 
 
 def test_refresh_interval_of_trl_and_mean_lag_of_each_model():
-    assert [reduction.mean_lag(5, model) for model in ("rule", "delay", "hold")] == [5.0, 5.0, 2.0]
+    assert reduction.mean_lag(5) == 2.0
     assert reduction.trl_refresh_interval(8, 2, 4) == 4.0
     assert reduction.trl_refresh_interval(1, 1, 8) == 1.0
 

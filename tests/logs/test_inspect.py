@@ -78,7 +78,7 @@ def test_a_plot_is_written_in_the_format_of_its_suffix_or_not_at_all(tmp_path):
         path.unlink()
     (tmp_path / "taken.png").mkdir()
     for name, words in (
-        ("missing/plot.png", "cannot write there"),
+        ("missing/plot.png", "missing does not exist"),
         ("plot.xyz", "expected a picture file name"),
         ("taken.png", "expected a file to write, found a directory"),
     ):

@@ -89,7 +89,7 @@ class Reduction(Regime):
 def _at_peak(values: Mapping[str, Any], momentum: Any, refresh: Any) -> tuple[Any, ...]:
     """Gain, lag, coefficients, damping ratio and natural frequency at the highest learning rate of the run."""
     gain = (1.0 - momentum) / values["learning_time"]
-    lag = values["lag_exposure"] * mean_lag(refresh, "hold")
+    lag = values["lag_exposure"] * mean_lag(refresh)
     found = oscillator_coefficients(1.0, gain, momentum, lag)  # with the learning rate folded into the gain
     xp = namespace(found.stiffness)
     omega = xp.sqrt(found.stiffness / found.mass)
