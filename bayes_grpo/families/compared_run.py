@@ -8,8 +8,9 @@ from bayes_grpo.common.results import Result
 from bayes_grpo.diagnosis.diagnose import diagnose
 from bayes_grpo.diagnosis.status import Status
 from bayes_grpo.logs.run import Run
-from bayes_grpo.rows.levels import RewardLevels, reward_levels
+from bayes_grpo.rows.levels import RewardLevels
 from bayes_grpo.rows.series import Series
+from bayes_grpo.signals.path import SignalPath, fit_path
 from bayes_grpo.signals.run_paths import RunPaths
 
 
@@ -22,7 +23,7 @@ class ComparedRun(Result):
         name: Its name.
         rows: Number of rows of the compared reward.
         last_step: Step of the last of them.
-        levels: First, last and best reward, without the noise of the rows where there are rows enough.
+        levels: First, last and best reward, without the noise of the rows.
         status: How the run stands.
     """
 
@@ -37,15 +38,15 @@ class ComparedRun(Result):
     def of(cls, recipe: str, run: Run, table: Series) -> ComparedRun:
         """A run with the rows that are compared."""
         found = diagnose(run)
-        levels = _levels(found.paths, table)
-        return cls(recipe, run.name, len(table.y), float(table.step[-1]), levels, found.status)
+        path = _path(found.paths, table)
+        return cls(recipe, run.name, len(table.y), float(table.step[-1]), path.shown_levels, found.status)
 
 
-def _levels(paths: RunPaths | None, table: Series) -> RewardLevels:
-    """Levels of the path of the compared reward, which every other command shows; else means of rows."""
+def _path(paths: RunPaths | None, table: Series) -> SignalPath:
+    """The path of the compared reward, which every other command shows; else that of its rows."""
     path = None
     if paths is not None:
         path = paths.reward if paths.reward_key == table.signal else paths.held_out
-    if path is None:
-        return reward_levels(table.step, table.y)
-    return path.shown_levels
+    path = path or fit_path(table.step, table.y)
+    assert path is not None  # a recipe's readings need more rows than a path
+    return path

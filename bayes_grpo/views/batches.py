@@ -48,12 +48,12 @@ def _table(rows: list[dict[str, Any]], hidden: str) -> Tabular:
         for r in rows
     )
     heads = ("log", "rows", "last step", *_LEVELS, "status", *(f"{name} ({LEVEL:.0%} intervals)" for name, _ in more))
-    return table("Logs", heads, lines, " ".join(x for x in (_LEVELS_NOTE, hidden) if x))
+    return table("Logs", heads, lines, " ".join(x for x in (LEVELS_NOTE, hidden) if x))
 
 
 _LEVELS = ("first", "last", "best")
 """Levels of the reward that are shown."""
-_LEVELS_NOTE = "First, last and best: levels of the reward without the noise of its rows."
+LEVELS_NOTE = "First, last and best: levels of the reward without the noise of its rows."
 
 
 def _level(value: float | None) -> Cell:

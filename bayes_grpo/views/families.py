@@ -26,7 +26,8 @@ from bayes_grpo.families.compare_runs import Compared
 from bayes_grpo.families.compared_run import ComparedRun
 from bayes_grpo.families.recipes import RecipeAnswer
 from bayes_grpo.families.result import Sweep
-from bayes_grpo.rows.levels import reward_levels
+from bayes_grpo.signals.path import fit_path
+from bayes_grpo.views.batches import LEVELS_NOTE
 from bayes_grpo.views.plots.runs import plot_compare_runs, plot_sweep
 
 
@@ -63,15 +64,14 @@ def _do(f: Sweep) -> str:
 
 def _runs(f: Sweep) -> Tabular:
     """Every run with its settings and its first, last and best level."""
-    levels = [(run, reward_levels(run.step, run.reward)) for run in f.runs]
+    paths = ((run, fit_path(run.step, run.reward)) for run in f.runs)
+    levels = [(run, path.shown_levels) for run, path in paths if path is not None]
     rows = (
         (words(run.name, mark=run.collapsed), *run.settings.values(), x.first, x.last, x.best, x.best_step)
         for run, x in sorted(levels, key=lambda pair: -pair[1].last)
     )
     heads = ("run", *f.vary, "first", "last", "best", "at step")
-    return table(
-        "Runs, the highest last reward first", heads, rows, "First, last and best: means of a tenth of the rows."
-    )
+    return table("Runs, the highest last reward first", heads, rows, LEVELS_NOTE)
 
 
 def _named(f: Sweep) -> tuple[Point, ...]:

@@ -27,7 +27,6 @@ GLOSSARY: Mapping[str, str] = {
     "outliers": "Single rows that no regime of this kind would give.",
     "break": "A jump within a few rows, or a bend, that no smooth curve makes; its statistic is a log Bayes factor.",
     "variance": "The noise level changes along the run.",
-    "horizon": "Last step of the forecast.",
     "remaining gain": "Underlying reward at the horizon, less the one now.",
     "net value": "Value of the reward gained by a step, less the cost of the steps.",
     "under way": "Probability that a failure is happening now, alone or with another one; "
