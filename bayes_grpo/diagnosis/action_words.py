@@ -118,6 +118,7 @@ _LOOK: Mapping[str, str] = {
     "verifier": "test the verifier by hand on a right and a wrong answer: format, time limits, exceptions",
     "completions": "read 20 high-reward completions of the last steps",
     "last_completions": "read the completions of the last steps",
+    "weights": "read the completions; if they are noise, check the weights, adapters and tokenizer that are loaded",
     "prompts": "read completions of training and evaluation prompts, and compare how both are scored",
     "engine": (
         "use the same precision in trainer and inference engine, sync weights each step, correct by truncated "

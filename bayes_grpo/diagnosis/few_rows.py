@@ -15,6 +15,8 @@ from bayes_grpo.signals.thresholds import THRESHOLDS
 SINGLE_STEPS = 2
 """Rows up to which a log is a look at a step and not at a run."""
 _CERTAIN = 0.95
+_NOISE = (4.0, 13.0)
+"""Nats a token: entropy of no model in use. A choice among all tokens at random has 12, a sum over tokens more."""
 
 
 def status_of_rows(run: Run) -> Status:
@@ -37,6 +39,7 @@ def status_of_rows(run: Run) -> Status:
 _DO = {
     "not_finite": Action(kind="look", subject="batch"),
     "high_kl": Action(kind="change_setting", setting="kl_weight"),
+    "noise_written": Action(kind="look", subject="weights"),
     "truncated_step": Action(kind="change_setting", setting="max_completion_length"),
     "no_variance": Action(kind="change_prompts", subject="mixed"),
     "zero_gradient": Action(kind="check_update"),
@@ -61,6 +64,8 @@ def _findings(run: Run) -> list[Finding]:
     equal = _last(run, "frac_reward_zero_std")
     if _last(run, "grad_norm") == 0.0 and _last(run, "reward_std") > 0.0 and not equal >= THRESHOLDS.waste:
         seen("zero_gradient")
+    if _NOISE[0] < (entropy := _last(run, "entropy")) < _NOISE[1]:
+        seen("noise_written", now=entropy)
     cut = _last(run, "completions_clipped_ratio")
     if cut >= THRESHOLDS.truncated:
         length = _last(run, "completion_length")

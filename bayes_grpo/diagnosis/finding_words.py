@@ -339,6 +339,7 @@ KINDS: Mapping[str, Kind] = {
     "few_rows": Kind(_few_rows, CANNOT_TELL, "the number of rewards"),
     # What one row shows
     "high_kl": Kind(_high_kl),
+    "noise_written": Kind("the entropy is {now:.2g} nats a token, as of a model that writes noise"),
     "truncated_step": Kind(_truncated_step),
     "no_variance": Kind(_no_variance),
     "zero_gradient": Kind("the gradient norm of this step is 0 although its groups have reward variance"),

@@ -31,7 +31,7 @@ FindingKind = Literal[
     # Logs with too little information.
     "too_early", "ends_low", "slipped", "noise_hides", "constant_so_far", "falls_early", "few_rows",
     # What one row shows.
-    "high_kl", "truncated_step", "no_variance", "zero_gradient", "no_reward", "sampler_gap",
+    "high_kl", "noise_written", "truncated_step", "no_variance", "zero_gradient", "no_reward", "sampler_gap",
     # Events that are over, and changes at a resume.
     "dip", "jump", "resumed", "signal_changed",
     # Why a loss or clip ratio reads as zero, what a KL below zero means, how old completions are.

@@ -35,6 +35,15 @@ def test_few_rows_are_not_blamed_for_less(reward, entropy):
     assert found.status in ("unclear", "fine")
 
 
+def test_an_entropy_near_that_of_random_tokens_comes_before_the_length_limit():
+    signals = {"entropy": np.array([9.5, 9.4]), "completions_clipped_ratio": np.ones(2)}
+    found = diagnose(make_run(steps(2), np.zeros(2), signals=signals)).status
+    assert found.headline.startswith("The entropy is 9.4 nats a token, as of a model that writes noise")
+    assert (found.action.kind, found.action.subject) == ("look", "weights")
+    summed = diagnose(make_run(steps(2), np.zeros(2), signals=signals | {"entropy": np.array([210.0, 200.0])})).status
+    assert summed.headline.startswith("All completions of this step hit the length limit")
+
+
 def test_a_reward_that_ends_at_its_lowest_is_not_told_to_go_on():
     found = diagnose(make_run(steps(5), np.array([0.31, 0.42, 0.38, 0.45, 0.3]))).status
     assert (found.status, found.action.kind) == ("unclear", "wait")
