@@ -14,9 +14,9 @@ from bayes_grpo.regimes import REGIMES
 from docs._ext.generated import public_names
 from tests.dynamics import test_likelihood
 from tests.helpers.default_run import ROOT, touched
+from tests.helpers.samples import samples_in
 from tests.helpers.selection import PIECE, few, part, pieces_of, rooms_of, shard
 from tests.logs import test_formats
-from tests.logs.samples import samples_in
 from tests.logs.test_samples import FILES
 from tests.regimes import test_distribution
 

@@ -1,7 +1,6 @@
 """What `diagnose` and the command give: verdicts on logs whose trouble is known, calibration on simulated runs."""
 
 import json
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -18,19 +17,8 @@ from bayes_grpo.views.plots.diagnosis import plot_diagnosis
 from tests.diagnosis.conftest import ROWS
 from tests.helpers.command import call
 from tests.helpers.paths import there, view_of
-from tests.helpers.runs import evaluated, make_run, steps
+from tests.helpers.runs import make_run, steps
 from tests.helpers.shown import text_of
-
-
-def test_a_collapse_that_anyone_can_see_is_named():
-    """A reward from .9 to 0 that stays there, whatever else is logged."""
-    rng = np.random.default_rng(0)
-    reward = np.clip(np.where(np.arange(40) < 12, 0.89, np.maximum(0.89 - 0.05 * (np.arange(40) - 12), 0.0)), 0, 1)
-    reward = np.where(reward > 0, reward + 0.02 * rng.standard_normal(40), 0.0)
-    signals = {"entropy": np.linspace(0.1, 2.6, 40), "frac_reward_zero_std": np.where(reward > 0, 0.3, 1.0)}
-    for run in (make_run(steps(40), reward), make_run(steps(40), reward, signals=signals)):
-        assert diagnose(run).probability["dynamical_instability"] > 0.8
-        assert diagnose(run).status.status == "failed"
 
 
 def test_a_hacked_run_is_named_with_onset_and_remedies_and_an_honest_one_is_not(hacked, honest):
@@ -46,42 +34,12 @@ def test_a_hacked_run_is_named_with_onset_and_remedies_and_an_honest_one_is_not(
     assert bad.to_dict() == diagnose(hacked).to_dict()
 
 
-@pytest.fixture(scope="module")
-def held_out_alone():
-    """An evaluation reward alone, which rises and falls."""
-    at = np.arange(4.0, ROWS + 1, 4)
-    held = np.where(at < 30, 0.1 + 0.015 * at, 0.55 - 0.01 * (at - 30))
-    held = held + 0.015 * np.random.default_rng(4).standard_normal(len(at))
-    return make_run(steps(ROWS), np.full(ROWS, np.nan), evals=evaluated(at, held))
-
-
-def test_a_held_out_reward_alone_leaves_open_which(held_out_alone):
-    """Nothing in such a log says which, as its evidence says."""
-    found = diagnose(held_out_alone)
-    assert "can be hacking or instability" in found.evidence["reward_hacking"]
-    assert "Not checked: reward hacking" in found.sentence
-
-
-@pytest.mark.parametrize("rewards", [[0.1, 0.4, 0.2], [0.9, 0.5, 0.0], [0.9, 0.1, 0.1], [0.1, 0.2, 0.3]])
-def test_three_rows_are_no_proof(rewards):
-    found = diagnose(make_run(steps(3), rewards))
-    assert max(found.probability.values()) < 0.9
-
-
 def test_rows_after_a_step_play_no_part(hacked):
     assert (
         diagnose(hacked, up_to_step=40).to_dict()["probability"] == diagnose(hacked.until(40)).to_dict()["probability"]
     )
     with pytest.raises(FitError, match="later step"):
         diagnose(hacked, up_to_step=0)
-
-
-def test_a_log_of_held_out_rewards_alone_lacks_the_train_reward():
-    evals = {float(x): 0.3 + 0.004 * x for x in range(40)}
-    found = diagnose(make_run(steps(40), np.full(40, np.nan), evals=evals))
-    assert "train reward" in found.missing
-    assert not any("evaluation" in x for x in found.missing)
-    assert any("evaluation" in x for x in diagnose(make_run(steps(40), np.linspace(0.2, 0.6, 40))).missing)
 
 
 def test_every_signal_may_be_missing_or_constant():
@@ -109,32 +67,6 @@ def test_what_is_said_of_a_reward_of_zero_is_zero_and_one_evaluation_is_one():
     assert "40 rows, 1 evaluation, steps 1 to 40" in said
     assert "changed by 0 to 0;" in said
     assert "the reward is at 0" in said
-
-
-def test_a_reward_that_is_the_same_in_a_few_rows_is_named():
-    found = [diagnose(make_run(steps(n), np.full(n, 0.25))).status for n in (3, 5, 7)]
-    for n, status in zip((3, 5, 7), found, strict=True):
-        assert status.status == "unclear"
-        assert f"The reward is 0.25 in all {n} rows so far" in status.headline
-
-
-def test_a_slow_rise_that_goes_on_is_no_plateau():
-    """From .10 to .17 in a straight line: the last half stays within 4% of the range, at the pace of the first."""
-    noise = 0.004 * np.random.default_rng(8).standard_normal(60)
-    rising = make_run(steps(60), np.linspace(0.10, 0.17, 60) + noise, reward_low=0.0, reward_high=1.0)
-    bent = np.minimum(np.linspace(0.10, 0.31, 60), 0.17)
-    resting = make_run(steps(60), bent + noise, reward_low=0.0, reward_high=1.0)
-    assert [diagnose(x).status.finding.kind for x in (rising, resting)] == ["rising", "at_rest"]
-
-
-def test_a_reward_that_no_answer_changes_is_a_case_for_the_verifier():
-    """Sampled answers do not score .5 alike for sixty rows; at the lowest reward, prompts may be too hard."""
-    constant = diagnose(make_run(steps(60), np.full(60, 0.5))).status
-    assert constant.named == "WATCH"
-    assert constant.headline == "The reward is 0.5 in all 60 rows, whatever the policy answers."
-    assert constant.action.kind == "look"
-    assert constant.action.subject == "verifier"
-    assert "go_on" not in {x.kind for x in constant.actions}
 
 
 def test_picture_and_terminal(hacked, tmp_path):
@@ -196,28 +128,6 @@ def test_a_log_of_two_rewards_says_that_it_cannot_tell():
     plot_diagnosis(two)
     assert two.sentence == "Too few rewards for a verdict: the reward is 0.2; 2 rows say nothing of where it goes."
     assert two.status.action.sentence == "check again when the log has 20 rewards."
-
-
-@pytest.mark.parametrize(
-    ("signals", "says"),
-    [
-        (
-            {"completions_clipped_ratio": 0.52, "completion_length": 2302.0},
-            r"52% of .* limit \(mean length 2302",
-        ),
-        ({"completions_clipped_ratio": 1.0}, "^All completions of this step hit the length limit"),
-        (
-            {"kl": 1678.4, "completions_clipped_ratio": 1.0},
-            "^The KL to the reference is 1,678 nats, .*; all completions",
-        ),
-        ({"kl": 0.58}, "^Too few rewards"),
-        ({"completions_clipped_ratio": 0.6, "grad_norm": 0.0, "reward_std": 0.1}, "norm .* is 0 .*; 60% of the"),
-    ],
-)
-def test_one_row_shows_what_its_values_mean(signals, says):
-    values = {name: np.array([x]) for name, x in signals.items()}
-    found = diagnose(make_run(steps(1), [0.7], signals=values))
-    assert re.search(says, found.status.finding.sentence)
 
 
 def test_a_reward_rises_or_rests_but_not_both_and_a_small_rise_is_none():

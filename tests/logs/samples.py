@@ -1,84 +1,31 @@
-"""Small logs as people write and paste them, each with everything that is read of it: files in ``samples/``.
+"""Small logs as people write and paste them, each with everything that is read of it: ``samples/``.
 
-    python -m tests.logs.samples [WORD ...]     reads the samples again, of files whose name has one of the words
-
-A sample is its name, the name of its file and the options of the call, the text, and what was read, or refused:
-
-    ==== a heading over several numbers | run.log | {"run": "table 1"}
-    the text; control characters as \\xNN, a backslash as \\\\; without a line end behind its last line
-    ----
-    what was read
-
-A new sample needs no last part: the command above writes it, and the diff says what is read.
+python -m tests.logs.samples [WORD ...]     reads the samples again, of files whose name has one of the words
 """
 
 from __future__ import annotations
 
 import json
-import re
-import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
 
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.logs import Run, read_log
+from tests.helpers.samples import Sample, retake
 
 FOLDER = Path(__file__).parent / "samples"
 _LONGEST = 40
 """Rows of a list that is written out."""
-_HEAD = re.compile(r"^==== ", re.MULTILINE)
-_ESCAPED = re.compile(r"\\(?:\\|x([0-9a-f]{2}))")
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\\]")
 
 
-class LogSample(NamedTuple):
-    """A sample: name, name of its file, options of `read_log`, text, and what is to be read."""
-
-    name: str
-    file: str
-    options: dict[str, Any]
-    text: str
-    expected: str
-
-
-def samples_in(path: Path) -> list[LogSample]:
-    """The samples of a file, in order."""
-    found = []
-    for part in _HEAD.split(path.read_text(encoding="utf-8"))[1:]:
-        head, _, rest = part.partition("\n")
-        name, file, options = head.split(" | ")
-        text, _, expected = rest.partition("\n----\n")
-        found.append(LogSample(name, file, json.loads(options), _ESCAPED.sub(_unescaped, text), expected.strip("\n")))
-    return found
-
-
-def written(samples: list[LogSample]) -> str:
-    """Samples as they stand in a file."""
-    parts = []
-    for x in samples:
-        text = _CONTROL.sub(lambda m: "\\\\" if m[0] == "\\" else f"\\x{ord(m[0]):02x}", x.text)
-        assert not _HEAD.search(text), f"a line of {x.name} begins as a sample does"
-        assert "\n----\n" not in text, f"a line of {x.name} is the one before what is read"
-        parts.append(f"==== {x.name} | {x.file} | {json.dumps(x.options)}\n{text}\n----\n{x.expected}\n")
-    return "\n".join(parts)
-
-
-def what_is_read(sample: LogSample, folder: Path) -> str:
-    """What is read of a sample that is written to a folder, as text."""
-    path = folder / sample.file
-    path.write_bytes(sample.text.encode())
+def what_is_read(sample: Sample, folder: Path) -> str:
+    """What is read of a sample, or the sentence that refuses it."""
     try:
-        return "\n".join(_described(read_log(path, **sample.options)))
+        return "\n".join(_described(read_log(sample.write(folder), **sample.options)))
     except BayesGrpoError as error:
         return f"refused: {error}".replace(f"{folder}/", "")
-
-
-def _unescaped(match: re.Match[str]) -> str:
-    return chr(int(match[1], 16)) if match[1] else "\\"
 
 
 def _described(run: Run) -> Iterator[str]:
@@ -125,15 +72,5 @@ def _values(values: np.ndarray) -> str:
     return f"{len(values)} values, mean {np.nanmean(values):.6g}: {_values(shown)}"
 
 
-def main() -> None:
-    """Reads samples again."""
-    words = sys.argv[1:] or [""]
-    for path in sorted(FOLDER.glob("*.txt")):
-        if any(word in path.stem for word in words):
-            with tempfile.TemporaryDirectory() as folder:
-                again = [x._replace(expected=what_is_read(x, Path(folder))) for x in samples_in(path)]
-            path.write_text(written(again), encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    retake(FOLDER, what_is_read)

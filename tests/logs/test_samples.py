@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.logs.samples import FOLDER, LogSample, samples_in, what_is_read, written
+from tests.helpers.samples import Sample, samples_in, written
+from tests.logs.samples import FOLDER, what_is_read
 
 FILES = sorted(FOLDER.glob("*.txt"))
 
@@ -30,8 +31,6 @@ def test_samples_survive_being_written_and_differ():
 
 def test_a_changed_value_is_seen(tmp_path: Path):
     rows = "step,reward\n1,0.5\n2,0.75\n"
-    one, other = (
-        what_is_read(LogSample("", "a.csv", {}, text, ""), tmp_path) for text in (rows, rows.replace("7", "6"))
-    )
+    one, other = (what_is_read(Sample("", "a.csv", {}, text), tmp_path) for text in (rows, rows.replace("7", "6")))
     assert one != other
-    assert what_is_read(LogSample("", "a.csv", {}, "step\n", ""), tmp_path).startswith("refused: a.csv: ")
+    assert what_is_read(Sample("", "a.csv", {}, "step\n"), tmp_path).startswith("refused: a.csv: ")
