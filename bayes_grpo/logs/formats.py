@@ -47,6 +47,24 @@ def _unmangled(found: re.Match[str]) -> str:
     return found[0]
 
 
+_CITED = re.compile("^(?:> ){1,9}", re.MULTILINE)
+_QUOTES = {"‘": "'", "’": "'", "“": '"', "”": '"', "&#39;": "'", "&#x27;": "'", "&quot;": '"'}
+_TYPESET = re.compile("|".join(_QUOTES))
+_IS_NUMBER = r"\s?:\s?[-\d]"
+
+
+def _as_written(text: str) -> str:
+    """Text as it was before a reply cited it, or a page changed the signs of its keys or the bytes of its signs."""
+    if "â" in text or "Â" in text:
+        text = _MANGLED.sub(_unmangled, text)
+    if text.startswith("> ") or "\n> " in text:
+        text = _CITED.sub("", text)
+    changed = any(quote in text for quote in _QUOTES) and re.search(f"(?:{_TYPESET.pattern}){_IS_NUMBER}", text)
+    if changed and not re.search(f"['\"]{_IS_NUMBER}", text):
+        text = _TYPESET.sub(lambda found: _QUOTES[found[0]], text)
+    return text
+
+
 _IN_MARGIN = re.compile(r'[ \t]{0,8}[|+]?[ \t]{0,40}(["{}\[\]][^\n]*?)?[ \t|]{0,9}')
 """A line of JSON as a page that shows files, or the difference of two, prints it; or an empty one of these."""
 _COMMENT = re.compile(r"^[ \t]{0,40}# ?", re.MULTILINE)
@@ -89,7 +107,7 @@ class Source:
         if self.data.startswith(_UTF_16):
             return self.data.decode("utf-16", errors="ignore").replace("\0", "")  # the last may be half a character
         text = self.data.replace(b"\0", b"").decode("utf-8-sig", errors="replace")
-        return _without_margin(_MANGLED.sub(_unmangled, text) if "â" in text or "Â" in text else text)
+        return _without_margin(_as_written(text))
 
     @cached_property
     def head(self) -> str:
