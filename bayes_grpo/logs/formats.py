@@ -388,8 +388,6 @@ def pick_reader(source: Source, name: str | None = None) -> Reader:
             f"columns step,reward, or pass {MENDING} with one of {', '.join(known)}",
             mended_by=Argument("format", "NAME"),
         )
-    if (
-        evidence.get(known["console_dict"], NO_REWARDS) > NO_REWARDS
-    ):  # a trainer's dictionaries beat the lines of a callback
-        evidence.pop(known["console_pairs"], None)
+    if evidence.get(known["console_dict"], NO_REWARDS) > NO_REWARDS:
+        evidence.pop(known["console_pairs"], None)  # a trainer's dictionaries beat the lines of a callback
     return max(evidence, key=lambda x: evidence[x])

@@ -154,11 +154,10 @@ _BEFORE = "eval/"
 
 def marked_evaluation(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """A row as it is, or that of an evaluation with "eval/" before the keys of what was measured."""
-    named = (key for key, value in row.items() if type(value) is str and _is_evaluation(value))
-    flagged = (key for key, value in row.items() if value is True)
-    marked = any(type(key) is str and _KIND.search(key) for key in named)
-    marked = marked or any(type(key) is str and _FLAG.search(key) for key in flagged)
-    return of_evaluation(row) if marked else row
+    words = (
+        (key, _FLAG if value is True else _KIND) for key, value in row.items() if value is True or _is_evaluation(value)
+    )
+    return of_evaluation(row) if any(type(key) is str and known.search(key) for key, known in words) else row
 
 
 def of_evaluation(row: Mapping[str, Any]) -> Mapping[str, Any]:

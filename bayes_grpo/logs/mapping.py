@@ -45,14 +45,7 @@ _CONTRAST = re.compile(
     r"|groups?_(?:informative|mixed|with_(?:signal|contrast|spread|variance))|^effective_signal"
 )
 """Words for the share of the others, which have some."""
-_SPREAD_OF_ADVANTAGES = (
-    "adv_std",
-    "advantage_std",
-    "advantages_std",
-    "advantages/std",
-    "advantage/std",
-    "std_advantage",
-)
+_ADVANTAGE_STD = ("adv_std", "advantage_std", "advantages_std", "advantages/std", "advantage/std", "std_advantage")
 _MOST = 0.8
 """Share of the rows without spread of the advantages from which on these are looked at."""
 _COUNTED = (("timesteps", "total_timesteps"), ("episode",))
@@ -295,7 +288,7 @@ def _without_advantages(columns: Columns) -> np.ndarray | None:
 
     A spread above 0 says nothing of the share of groups, so other rows are NaN.
     """
-    key = columns.index.first(_SPREAD_OF_ADVANTAGES, GENERIC.prefixes)
+    key = columns.index.first(_ADVANTAGE_STD, GENERIC.prefixes)
     spread = columns.index.table.column(key or "")
     known = np.isfinite(spread)
     if key is None or np.mean(spread[known] == 0.0) < _MOST:

@@ -204,7 +204,7 @@ def _readable(
     failed: list[tuple[Path, LogReadError]] = []
     for file in found.files:
         try:
-            read.append(_read_file(file, format, whole_lines, wanted))
+            read.append(_read_source(load(file), format, whole_lines, wanted))
         except LogReadError as error:
             failed.append((file, error))
             continue
@@ -231,12 +231,8 @@ def _read_before_cut(file: Path, format: str | None, wanted: str | None) -> _Rea
     return None
 
 
-def _read_file(file: Path, format: str | None, whole_lines: bool, wanted: str | None) -> _ReadFile:
-    """The rows of a file, by the reader that fits or was named."""
-    return _read_source(load(file), format, whole_lines, wanted)
-
-
 def _read_source(source: Source, format: str | None, whole_lines: bool, wanted: str | None) -> _ReadFile:
+    """The rows of a file, by the reader that fits or was named."""
     reader = pick_reader(source, format)
     lost = source.nul_bytes
     if whole_lines and reader.name in _LINES:

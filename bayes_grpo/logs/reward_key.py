@@ -379,23 +379,17 @@ def no_reward(columns: Columns, signals: Mapping[str, np.ndarray]) -> LogReadErr
     shows = f"; the last shows {listed(shown, _SIGNALS_SHOWN)}" if shown else ""
     if trainer is not GENERIC and signals and not empty:
         where = " on the rows of its rollouts" if trainer.rollouts else ""
-        return LogReadError(
-            f"expected a train reward, found {listed(index.keys, _KEYS_SHOWN)} in {rows} of {trainer.name} and none "
-            f"that reads like one{shows}; {trainer.name} logs its reward as "
-            f"{listed(trainer.keys['reward'], 2)}{where}: pass that part of the log too, or name its key "
-            f"with {MENDING}",
-            mended_by=column("reward"),
+        said = (
+            f"{listed(index.keys, _KEYS_SHOWN)} in {rows} of {trainer.name} and none that reads like one{shows}; "
+            f"{trainer.name} logs its reward as {listed(trainer.keys['reward'], 2)}{where}: pass that part of the log "
+            f"too, or name its key with {MENDING}"
         )
+        return LogReadError(f"expected a train reward, found {said}", mended_by=column("reward"))
     unused = unused_keys(columns, columns.keys)
     never = (_NO_REWARD, _NOT_ALONE, _KL)
     free = [k for k in index.keys if unused.get(k) == NO_SIGNAL and not any(x.search(normal(k)) for x in never)]
-    if not free:
-        return LogReadError(
-            f"expected a train reward, found {found} in {rows} and none that reads like one{shows}; pass "
-            f"the log with the rewards, or name its key with {MENDING}",
-            mended_by=column("reward"),
-        )
-    return LogReadError(
-        f"expected a train reward, found {found}{shows}; name its key with {MENDING}, if it is among {listed(free)}",
-        mended_by=column("reward"),
+    none = (
+        f" in {rows} and none that reads like one{shows}; pass the log with the rewards, or name its key with {MENDING}"
     )
+    said = f"{shows}; name its key with {MENDING}, if it is among {listed(free)}" if free else none
+    return LogReadError(f"expected a train reward, found {found}{said}", mended_by=column("reward"))

@@ -95,20 +95,9 @@ class Trainer:
 
 _MEANS = ("{}", "{}/mean", "{}_mean", "mean_{}", "avg_{}", "{}_avg")
 _HELD_OUT = (
-    "eval_{}",
-    "eval/{}",
-    "val_{}",
-    "val/{}",
-    "validation/{}",
-    "validation_{}",
-    "test/{}",
-    "test_{}",
-    "held-out_{}",
-    "heldout_{}",
-    "held_out_{}",
-    "dev_{}",
-    "dev/{}",
-)
+    "eval_{}", "eval/{}", "val_{}", "val/{}", "validation/{}", "validation_{}", "test/{}", "test_{}", "held-out_{}",
+    "heldout_{}", "held_out_{}", "dev_{}", "dev/{}",
+)  # fmt: skip
 
 
 def _keys(text: str) -> tuple[str, ...]:

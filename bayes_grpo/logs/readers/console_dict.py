@@ -138,70 +138,76 @@ def _counted_outcomes(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return rows
 
 
+class _Placed(NamedTuple):
+    """The step of each row of a training (None where bars tell none), planned steps, and how they were found."""
+
+    steps: Iterable[float | None] | None = None
+    planned: float | None = None
+    note: str = ""
+
+
 def _on_bars(parts: list[list[_Found]], end: _Found) -> tuple[list[dict[str, Any]], float | None, tuple[str, ...]]:
     """Rows with the steps that progress bars give them, for each training by itself; planned steps and notes."""
-    placed: list[list[dict[str, Any]]] = []
-    total, notes = None, ()
+    found = []
     for part, following in zip(parts, [*parts[1:], [end]], strict=True):
         later = {planned for f in following[1:] for planned in f.passed}
-        after = {planned: done for planned, done in following[0].passed.items() if planned not in later}
-        rows, total, notes = _on_bar(part, after)
-        placed.append(rows)
-    if len({"step" in rows[-1] for rows in placed}) > 1:
-        placed = [x if "step" in x[-1] else _placed(x, range(1, len(x) + 1)) for x in placed]
-    return [row for rows in placed for row in rows], total, notes
+        found.append(_on_bar(part, {k: bar for k, bar in following[0].passed.items() if k not in later}))
+    some = any(place.steps is not None for place in found)
+    rows: list[dict[str, Any]] = []
+    for part, place in zip(parts, found, strict=True):
+        steps = range(1, len(part) + 1) if some and place.steps is None else place.steps
+        rows += [f.row for f in part] if steps is None else _with_steps(part, steps)
+    last = found[-1]
+    return rows, last.planned, (last.note,) if last.note else ()
 
 
-def _on_bar(
-    part: list[_Found], after: Mapping[int, tuple[int, int]]
-) -> tuple[list[dict[str, Any]], float | None, tuple[str, ...]]:
-    """The same for one training, with the bars that came after its last row."""
-    rows = [f.row for f in part]
-    train = [_is_train(row) for row in rows]
+def _with_steps(part: list[_Found], steps: Iterable[float | None]) -> list[dict[str, Any]]:
+    return [{**f.row, "step": step} for f, step in zip(part, steps, strict=True)]
+
+
+def _on_bar(part: list[_Found], after: Mapping[int, tuple[int, int]]) -> _Placed:
+    """The steps of one training, with the bars that came after its last row."""
+    train = [_is_train(f.row) for f in part]
+    closing = [CLOSING[0] in f.row for f in part]
     for planned in part[0].bars:  # the bar that counts it is seen before every row, and moved on by every train row
         at = [f.bars.get(planned) for f in part]
         own = [step or 0 for step, is_train in zip(at, train, strict=True) if is_train]
         if None not in at and own and own[0] > 0 and all(b > a for a, b in pairwise(own)):
             latest = np.maximum.accumulate([step or 0 if x else 0 for step, x in zip(at, train, strict=True)])
-            steps = [last if CLOSING[0] in row else x for x, row, last in zip(at, rows, latest.tolist(), strict=True)]
-            return _placed(rows, steps), float(planned), (f"the step is that of the progress bar of {planned}",)
+            steps = [last if end else x for x, end, last in zip(at, closing, latest.tolist(), strict=True)]
+            return _Placed(steps, float(planned), f"the step is that of the progress bar of {planned}")
+    several = len(part) > 1 and all(train)
     for planned in part[0].passed:  # or a row stands below the bar of every epoch
-        if len(part) > 1 and all(train) and all(f.passed.get(planned, (0, 0))[1] == planned for f in part):
+        if several and all(f.passed.get(planned, (0, 0))[1] == planned for f in part):
             steps = range(planned, planned * len(part) + 1, planned)
-            return _placed(rows, steps), None, (f"the steps are those of progress bars of {planned} each",)
+            return _Placed(steps, None, f"the steps are those of progress bars of {planned} each")
     below = [*(f.passed for f in part[1:]), after]
     n = sum(train)
     shown = [bar for bars in below for bar in bars.items()]
     if n == 1 and shown:
         planned, (step, _) = shown[0]
         note = f"the step is that of the progress bar of {planned}, shown below the row"
-        return _placed(rows, [step] * len(rows)), float(planned), (note,)
-    for planned in below[0]:  # or it is below every row, and moves on from row to row
+        return _Placed([step] * len(part), float(planned), note)
+    for planned in below[0] if several else ():  # or it is below every row, and moves on from row to row
         steps = [bars.get(planned, (0, 0))[0] for bars in below]
-        if planned not in after and len(part) > 1:  # the log ends before the bar is shown again
+        if planned not in after:  # the log ends before the bar is shown again
             steps[-1] = below[-2].get(planned, (0, 0))[1]
-        if len(part) > 1 and all(train) and all(b > a for a, b in pairwise(steps)):
+        if all(b > a for a, b in pairwise(steps)):
             note = f"the step is that of the progress bar of {planned}, shown below each row"
-            return _placed(rows, steps), float(planned), (note,)
+            return _Placed(steps, float(planned), note)
     passed = [*part[0].passed.items(), *shown]
     if not passed:
-        return rows, None, ()
+        return _Placed()
     planned, (_, done) = passed[-1]
     alone = n > 2 and done % n != 0 and done % (n - 1) == 0  # the first row is the first step alone
     if n < 2 or done < n or (done % n and not alone):
-        return rows, None, (
-            f"rows have no step, and the progress bar shows {done} of {planned}; if a row covers several steps: "
-            "--set logging_window=N",
-        )  # fmt: skip
+        shows = f"rows have no step, and the progress bar shows {done} of {planned}"
+        return _Placed(note=f"{shows}; if a row covers several steps: --set logging_window=N")
     each = done // (n - alone)
-    seen = zip(rows, np.cumsum(train).tolist(), strict=True)
-    steps = [done if CLOSING[0] in row else max(each * (k - alone), 1) for row, k in seen]
+    seen = zip(closing, np.cumsum(train).tolist(), strict=True)
+    steps = [done if end else max(each * (k - alone), 1) for end, k in seen]
     note = f"the progress bar shows {done} of {planned} steps, so a row covers {each} steps"
-    return _placed(rows, steps), float(planned), (note,)
-
-
-def _placed(rows: list[dict[str, Any]], steps: Iterable[Any]) -> list[dict[str, Any]]:
-    return [{**row, "step": step} for row, step in zip(rows, steps, strict=True)]
+    return _Placed(steps, float(planned), note)
 
 
 def _is_train(row: dict[str, Any]) -> bool:
@@ -350,11 +356,8 @@ def parse_dict(text: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         return {}
     row = {intern(str(k)): v for k, v in value.items()}  # a name of a million rows is kept once
-    metrics = row.pop("metrics", None)  # {"step": …, "metrics": {…}}
-    if isinstance(metrics, dict):
-        row |= {intern(str(k)): v for k, v in metrics.items()}
-    elif metrics is not None:
-        row["metrics"] = metrics
+    if isinstance(row.get("metrics"), dict):  # {"step": …, "metrics": {…}}
+        row |= {intern(str(k)): v for k, v in row.pop("metrics").items()}
     return row if any(to_float(v) == to_float(v) for v in row.values()) else {}
 
 

@@ -159,11 +159,6 @@ def _sniff_csv_table(source: Source) -> Evidence | None:
     return None
 
 
-def _read_csv_table(source: Source, wanted: str | None) -> Parsed:
-    """Every column as numbers, under its header."""
-    return Parsed(load_csv(source, _header(source)[1]))
-
-
 def _header(source: Source) -> tuple[list[str], str]:
     if (found := header(source)) is None:
         raise LogReadError("expected a table with a header line of column names, found none; add one")
@@ -251,7 +246,7 @@ def _read_parquet(source: Source, wanted: str | None) -> Parsed:
 
 
 READERS = (
-    Reader("csv", _sniff_csv_table, _read_csv_table),
+    Reader("csv", _sniff_csv_table, lambda x, wanted: Parsed(load_csv(x, _header(x)[1]))),
     Reader("wandb_csv", _sniff_wandb_csv, _read_wandb_csv, takes_run=True),
     Reader("parquet", lambda x: Evidence(3) if x.data.startswith(PARQUET) else None, _read_parquet),
 )
