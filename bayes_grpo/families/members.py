@@ -13,12 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayes_grpo.common.errors import MENDING, Argument, FitError, LogReadError, SettingError
-from bayes_grpo.common.intervals import percent
 from bayes_grpo.common.results import Result
 from bayes_grpo.common.text import plain
-from bayes_grpo.diagnosis.mode import failure_of, probabilities_of
-from bayes_grpo.diagnosis.view import RunView
-from bayes_grpo.diagnosis.wording import label_of
+from bayes_grpo.diagnosis.diagnose import diagnose
 from bayes_grpo.logs.options import CONFIG_KEYS
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.settings import Provenance, Setting
@@ -27,7 +24,6 @@ from bayes_grpo.regimes.built_in.exponential import Exponential
 from bayes_grpo.rows.rows_of import MAX_ROWS_OF_SEVERAL, rows_of
 from bayes_grpo.rows.schedule import logged_rate
 from bayes_grpo.rows.series import Series
-from bayes_grpo.signals.loss import rows_collapsed
 
 _WORDS = {word: name for name, words in CONFIG_KEYS.items() for word in words if "steps" not in word} | {
     "g": "group_size", "beta": "kl_weight", "kl": "kl_weight", "epsilon": "clip_range", "eps": "clip_range",
@@ -324,14 +320,7 @@ def check_alike(runs: Sequence[tuple[Run, Series]]) -> None:
 
 
 def failure_in_short(run: Run) -> str:
-    """The failure of a run with few rows; "" where none is detected."""
+    """The failure of a run with few rows by its status, a clause; "" where it does not fail."""
     # The regime needs more rows than a diagnosis, which may rest on signals that every step has.
-    for kind, y in (("train", run.reward), ("evaluation", run.eval_reward)):
-        if rows_collapsed(y[np.isfinite(y)]):
-            return f"the {kind} reward collapsed"
-    try:
-        diagnosed = probabilities_of(RunView.of(run))
-    except FitError:
-        return ""
-    mode = failure_of(diagnosed)
-    return "" if mode is None else f"{label_of(mode)} ({percent(diagnosed.probability[mode])})"
+    status = diagnose(run).status
+    return status.headline.rstrip(".") if status.alarming else ""
