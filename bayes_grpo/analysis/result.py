@@ -16,7 +16,7 @@ from bayes_grpo.common.document import sentence_case
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.records import Action, ActionKind
-from bayes_grpo.diagnosis.status import ALARMING, Status, StatusWord
+from bayes_grpo.diagnosis.status import ALARMING, Status
 from bayes_grpo.signals.thresholds import THRESHOLDS
 
 if TYPE_CHECKING:
@@ -188,12 +188,8 @@ def _priced(status: Status, action: Action) -> Status:
     if status.status == "watch" and not status.action.goes_on:
         return status  # what was found is to be looked at, whatever further steps are worth
     if action.goes_on:
-        return replace(status, status=_moving(status), action=action)
+        return replace(status, status="fine" if status.status == "done" else status.status, action=action)
     return status if status.status == "done" else replace(status, action=action)
-
-
-def _moving(status: Status) -> StatusWord:
-    return "fine" if status.status == "done" else status.status
 
 
 def conditional(status: Status | None) -> bool:

@@ -17,7 +17,7 @@ import numpy as np
 from bayes_grpo.analysis.analyze import AnalysisSettings, analyze
 from bayes_grpo.analysis.result import Analysis
 from bayes_grpo.common.errors import BayesGrpoError
-from bayes_grpo.common.intervals import LEVEL, Interval
+from bayes_grpo.common.intervals import QUANTILES, Interval
 from bayes_grpo.common.results import json_safe
 from bayes_grpo.common.sampling import seed_of
 from bayes_grpo.common.text import plain
@@ -31,7 +31,7 @@ from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.signals.path import SignalPath
 
-_QUANTILES = tuple(f"{100 * q:g}" for q in ((1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2))
+_QUANTILES = tuple(f"{100 * q:g}" for q in QUANTILES)
 BATCH_TASKS: Mapping[str, str] = {"fit": "fit", "forecast": "forecast", "diagnose": "diagnosis"}
 """Task on a log → the part of an analysis that does it."""
 UNFORESEEN = "unforeseen"

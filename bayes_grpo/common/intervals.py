@@ -39,6 +39,15 @@ def interval(draws: Any, level: float = LEVEL) -> Interval:
     return Interval(float(median), float(low), float(high), level)
 
 
+QUANTILES = ((1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2)
+"""Shares of draws below the low end, the median and the high end."""
+
+
+def band(draws: np.ndarray) -> np.ndarray:
+    """Low end, median and high end over the first axis of draws, shape (3, ...)."""
+    return np.quantile(draws, QUANTILES, axis=0)
+
+
 def probability_text(probability: float) -> str:
     """A probability from a few thousand draws: never 0 or 1."""
     if probability > 0.99:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.common.intervals import LEVEL
+from bayes_grpo.common.intervals import LEVEL, band
 from bayes_grpo.decision.checkpoints import Checkpoints, recalled, rewards_at_stops
 from bayes_grpo.decision.result import Back, Decision
 from bayes_grpo.logs.finding import saved_checkpoints
@@ -63,7 +63,7 @@ def decide(
     rise = reward - reward[:, :1]
     paths = value_per_reward * rise - (cost_per_step or 0.0) * (step - step[0])
     net = paths.mean(axis=0)
-    low, high = np.quantile(paths, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
+    low, _, high = band(paths)
     chosen = _end_of_equals(paths, int(np.argmax(net)))
     judged = chosen if chosen > 0 else 1 + int(np.argmax(net[1:]))
     fallen, back = forecast.fallen, None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.common.intervals import LEVEL
+from bayes_grpo.common.intervals import band
 from bayes_grpo.common.results import Shown
 from bayes_grpo.common.runtime import Progress, or_silent
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
@@ -119,12 +119,9 @@ class Forecast(Shown):
         """One row a step ahead: median and 90% interval of the logged reward (``row_…``) and the latent one."""
         import pandas as pd
 
-        tail = (1.0 - LEVEL) / 2.0
-        columns = {
-            f"{name}_{word}": np.quantile(paths, share, axis=0)
-            for name, paths in (("row", self.rows), ("latent", self.latent))
-            for word, share in (("median", 0.5), ("low", tail), ("high", 1.0 - tail))
-        }
+        bands = {"row": band(self.rows), "latent": band(self.latent)}
+        places = {"median": 1, "low": 0, "high": 2}
+        columns = {f"{name}_{word}": x[i] for name, x in bands.items() for word, i in places.items()}
         return pd.DataFrame(columns, index=pd.Index(self.step, name="step"))
 
     def to_datatree(self) -> DataTree:

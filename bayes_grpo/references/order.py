@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayes_grpo.common.intervals import LEVEL, Interval
+from bayes_grpo.common.intervals import LEVEL, QUANTILES, Interval
 from bayes_grpo.references.curve import SmoothCurve, Stretch
 
 SHARE_GRID = np.concatenate([[0.0], np.linspace(0.025, 0.975, 39)])
@@ -185,8 +185,7 @@ class DataOrder:
 
 def share_interval(probability: np.ndarray) -> Interval:
     """Median and interval of a share from its probabilities on `SHARE_GRID`."""
-    tail = (1.0 - LEVEL) / 2.0
-    low, middle, high = (float(np.interp(q, np.cumsum(probability), SHARE_GRID)) for q in (tail, 0.5, 1.0 - tail))
+    low, middle, high = (float(np.interp(q, np.cumsum(probability), SHARE_GRID)) for q in QUANTILES)
     return Interval(middle, low, high, LEVEL)
 
 

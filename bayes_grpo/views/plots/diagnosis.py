@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from bayes_grpo.common.intervals import LEVEL
+from bayes_grpo.common.intervals import LEVEL, band
 from bayes_grpo.common.picture import canvas, headline, one_panel
 from bayes_grpo.common.text import drawable
 from bayes_grpo.diagnosis.result import Diagnosis
@@ -115,7 +115,7 @@ def _draw(axes: Axes, line: _Line) -> None:
     from matplotlib.ticker import MaxNLocator
 
     trend = line.trend
-    low, middle, high = np.quantile(trend.draws, [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2], axis=0)
+    low, middle, high = band(trend.draws)
     step, values = trend.logged.step, trend.logged.value
     many = len(step) >= _CROWD
     dots = line.color if line.color == _HELD_OUT else _DATA

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayes_grpo.common.intervals import LEVEL
+from bayes_grpo.common.intervals import LEVEL, band
 from bayes_grpo.common.picture import headline, legend_below, one_panel
 from bayes_grpo.common.text import drawable
 
@@ -20,7 +20,6 @@ _CURVE = "#c2410c"
 _LATENT = "#1d4ed8"
 _DATA = "#111827"
 _ROWS = "#9ca3af"
-_TAILS = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
 
 
 def plot_fit(fit: Fit, title: str = "", figure: Canvas | None = None) -> Canvas:
@@ -41,16 +40,16 @@ def plot_fit(fit: Fit, title: str = "", figure: Canvas | None = None) -> Canvas:
     figure, axes = one_panel(figure, (9.2, 4.6), name, fit.about.reward)
     step, y = fit.step(), fit.observed()
 
-    def band(name: str) -> Any:
-        return np.quantile(fit.trajectories(name).reshape(-1, len(step)), _TAILS, axis=0)
+    def ends(name: str) -> np.ndarray:
+        return band(fit.trajectories(name).reshape(-1, len(step)))[::2]
 
     means = fit.data["posterior_mean"].dataset
     usual = ordinary(fit.as_draws.rows.weight)
-    rows = band("rows")[:, usual]
+    rows = ends("rows")[:, usual]
     axes.fill_between(step[usual], *rows, color=_ROWS, alpha=0.25, lw=0, label=f"logged rows, {LEVEL:.0%}")
-    axes.fill_between(step, *band("latent"), color=_LATENT, alpha=0.2, lw=0)
+    axes.fill_between(step, *ends("latent"), color=_LATENT, alpha=0.2, lw=0)
     axes.plot(step, means["latent"], color=_LATENT, lw=1.2, label=f"underlying reward, {LEVEL:.0%}")
-    axes.fill_between(step, *band("curve"), color=_CURVE, alpha=0.2, lw=0)
+    axes.fill_between(step, *ends("curve"), color=_CURVE, alpha=0.2, lw=0)
     axes.plot(step, means["curve"], color=_CURVE, lw=1.8, label=f"noise-free curve, {LEVEL:.0%}")
     axes.plot(step, y, ".", color=_DATA, ms=3.5, alpha=0.7, label="logged")
     # Bands of an unresolved regime can be wide; the data set the view.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayes_grpo.common.intervals import LEVEL, percent
+from bayes_grpo.common.intervals import LEVEL, QUANTILES, percent
 from bayes_grpo.common.picture import headline, legend_below, one_panel
 from bayes_grpo.common.results import reward_words
 from bayes_grpo.common.text import drawable
@@ -125,7 +125,7 @@ def _draw_fan(axes: Axes, f: Forecast) -> None:
     """The bands of rows and of the underlying reward to come."""
     step = np.concatenate([[f.now], f.step])
     latent = np.concatenate([f.latent_now[:, None], f.latent], axis=1)
-    tails = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
+    tails = QUANTILES[::2]
     for at, draws, ends, color, alpha, label in (
         (f.step, f.rows, tails, _ROWS, 0.3, f"forecast of logged rows, {LEVEL:.0%}"),
         (step, latent, tails, _LATENT, 0.18, f"forecast of the underlying reward, {LEVEL:.0%}"),

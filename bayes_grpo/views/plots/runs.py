@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayes_grpo.common.intervals import LEVEL
+from bayes_grpo.common.intervals import LEVEL, band
 from bayes_grpo.common.picture import headline, legend_below, one_panel
 from bayes_grpo.common.results import reward_words
 from bayes_grpo.common.text import drawable
@@ -70,12 +70,11 @@ def plot_compare_runs(compared: Compared, figure: Canvas | None = None) -> Canva
     """
     title = f"rows and underlying rewards ({LEVEL:.0%} bands), A blue and B orange"
     figure, axes = one_panel(figure, (9.2, 5.2), title, reward_words(compared.signal))
-    tail = (1.0 - LEVEL) / 2.0
     readings = [x for of_recipe in compared.readings.values() for x in of_recipe]
     for i, (run, reading) in enumerate(zip(compared.runs, readings, strict=True)):
         color = _SIDES[run.recipe]
         step = reading.table.step
-        low, middle, high = np.quantile(reading.latent, [tail, 0.5, 1.0 - tail], axis=0)
+        low, middle, high = band(reading.latent)
         label = f"{run.recipe}, {_with_levels(run.name, run.levels)}, {run.status.status}" if i < _NAMED else None
         axes.plot(step, reading.table.y, ".", ms=1.8, color=color, alpha=0.35)
         axes.fill_between(step, low, high, color=color, alpha=0.13, lw=0)
