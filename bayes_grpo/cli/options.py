@@ -276,8 +276,11 @@ def end_unless_converged(converged: bool) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _PlotFlag:
-    """Where a picture is saved; a place that cannot be written to is an `OutputError` before minutes of work."""
+class OutputWithPlot(Output):
+    """How a result is printed, and where its picture is saved.
+
+    A place that cannot be written to is an `OutputError` before minutes of work.
+    """
 
     plot: Annotated[Path | None, option(OUTPUT, help="Save a picture (.png, .pdf, .svg).")] = None
 
@@ -290,11 +293,6 @@ class _PlotFlag:
         """Draws and saves a picture where one is wanted."""
         if self.plot is not None:
             bg.save_plot(draw(), self.plot)
-
-
-@dataclass(frozen=True, kw_only=True)
-class OutputWithPlot(Output, _PlotFlag):
-    """How a result is printed, and where its picture is saved."""
 
 
 @dataclass(frozen=True, kw_only=True)

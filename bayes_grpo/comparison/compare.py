@@ -125,11 +125,10 @@ def compare(
     changes = find_changes(table.step, table.y)
     start = window.start_step
     cut = [] if start is None else [f"{window.reason} Only the rows since step {start:.0f} are compared."]
-    missing = (f"{k} is not in the table: {why}" for k, why in left_out.items())
     return Comparison(
         table=lines,
         breaks=tuple(change_words(x, table.step, table.y) for x in changes if x.clear),
-        cautions=(*cut, *cautions, *_doubts(lines, loo), *missing),
+        cautions=(*cut, *cautions, *_doubts(lines, loo)),
         left_out=left_out,
         window=window,
         posteriors=posteriors,
