@@ -12,6 +12,7 @@ from bayes_grpo.logs.table import to_float
 _KEY = r"[a-z][\w-]{0,40}/[\w/@.-]{1,80}:[-.\d]"
 """A key and the beginning of its value."""
 _VERL_STEP = re.compile(rf"(?<![\w/.])(training/global_)?step:(\d{{1,12}})\s{{1,8}}(?:- (?=\S)|(?={_KEY}))")
+_NEXT_STEP = re.compile(r"(?<![\w/.])(?=step:\d{1,12}\s{1,8}- )")
 _VERL_HEADING = re.compile(r"\s{0,8}step:\d{1,12}\s{0,8}")
 """A step on a line of its own, above one key a line."""
 _BETWEEN = re.compile(rf"\s{{1,80}}- |(?<=[\d)])\s{{2,}}|(?<=\d)\s(?={_KEY})")
@@ -30,7 +31,7 @@ def _sniff_verl_console(source: Source) -> Evidence | None:
 
 def _verl_rows(text: str) -> Rows:
     """A row for every line that begins with a step, of the pairs between dashes."""
-    for line in _unwrapped(lines_of(text)):
+    for line in (part for whole in _unwrapped(lines_of(text)) for part in _NEXT_STEP.split(whole)):
         if (found := _VERL_STEP.search(line)) is None:
             continue
         row = {"step": float(found[2])}
@@ -59,13 +60,14 @@ def _unwrapped(lines: Iterable[tuple[str, Bars]]) -> Iterator[str]:
     """Lines, those of a row that a terminal has wrapped joined."""
     whole, row = "", False
     for text, _ in lines:
-        if row and _GOES_ON.match(text):
+        step = _VERL_STEP.search(text)
+        if row and (step is None or step[1]) and _GOES_ON.match(text):
             between = " " if whole.endswith(" -") or text.startswith("- ") else ""
             whole += (" - " if _WHOLE_PAIR.search(whole) and _BEGINS_PAIR.match(text) else between) + text
             continue
         yield whole
         whole = text
-        row = (_VERL_STEP.search(text) or _VERL_HEADING.fullmatch(text)) is not None
+        row = (step or _VERL_HEADING.fullmatch(text)) is not None
     yield whole
 
 
