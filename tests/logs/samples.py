@@ -45,6 +45,8 @@ def _described(run: Run) -> Iterator[str]:
         "keys": dict(run.keys),
         "definitions": {k: v for k, v in run.definitions.items() if v not in ("standard", "unknown")},
         "settings": said,
+        "not finite at": {name: run.step[x].tolist() for name in run.logged if np.any(x := run.not_finite(name))},
+        "second counter": run.second_counter and [run.second_counter[0], _values(run.second_counter[1])],
         "trainings": [x.text + " *" * x.taken for x in run.trainings],
         "resumes": list(run.resumes),
         "suggested": {k: list(v) for k, v in run.suggested.items()},

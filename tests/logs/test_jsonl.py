@@ -51,16 +51,6 @@ def typed_rows(updates: int, rollouts: int = 8) -> list[dict]:
     return rows
 
 
-@pytest.mark.parametrize("updates", [1, 4])
-def test_lines_of_several_kinds(write, updates):
-    run = read_log(write("metrics.jsonl", typed_rows(updates)))
-    there = np.isfinite(run.reward)
-    np.testing.assert_array_equal(run.step[there], 1 + updates * np.arange(8))
-    np.testing.assert_allclose(run.reward[there], 0.1 * np.arange(1, 9))
-    evals = {0: 0.05, 4 * updates: 0.04, 8 * updates: 0.08}
-    assert_read(run, evals=evals, signals={"loss": 0.5}, settings={"refresh_interval": updates})
-
-
 def test_settings_that_every_record_repeats(write):
     rows = typed_rows(4)
     for row in rows:

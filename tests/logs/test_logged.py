@@ -2,14 +2,12 @@
 
 import math
 
-import numpy as np
 import pandas as pd
 import pytest
 
 from bayes_grpo.diagnosis.plausibility import share_without_spread_of
 from bayes_grpo.logs import read_log
 from bayes_grpo.logs.assembling import run_of
-from tests.logs.log_samples import assert_read
 
 NAN = math.nan
 ROWS = [
@@ -40,14 +38,6 @@ def test_nan_in_a_frame_is_missing_unless_none_stands_beside_it():
     assert read_log(mixed).not_finite("loss").tolist() == [False, True, False]
 
 
-def test_a_word_that_fills_the_rows_of_another_kind_is_missing(write):
-    lines = [f"{i},{0.1 * i:.1f},{0.5 if i % 4 == 0 else 'nan'}" for i in range(1, 13)]
-    assert not read_log(write("log.csv", "\n".join(["step,reward,accuracy", *lines]))).not_finite("accuracy").any()
-    run = read_log([{"step": i, "reward": 0.1 * i, "grad_norm": NAN} for i in range(4)])  # never a number
-    assert "grad_norm" not in run.signals
-    assert run.not_finite("grad_norm").all()
-
-
 def test_a_step_is_said_with_both_counters():
     rows = [{"step": i + 1, "grpo_step": 1 + i // 4, "reward": 0.1 + 0.01 * (i // 4)} for i in range(40)]
     run = read_log(rows)
@@ -75,15 +65,3 @@ def test_a_step_is_said_with_both_counters():
 def test_what_a_share_of_groups_is_of(share, settings, expected):
     rows = [{"step": i, "reward": 0.3 + 0.01 * i, "frac_reward_zero_std": share} for i in range(10)]
     assert share_without_spread_of(read_log(rows, settings=settings)).partition(",")[0] == expected
-
-
-def test_environments_and_parts_stand_beside_the_reward():
-    rows = [{"step": i, "reward": 0.5, "reward/math/mean": 0.4 + 0.01 * i, "reward/code/mean": 0.6} for i in range(6)]
-    run = read_log(rows)
-    assert_read(run, reward=0.5)
-    assert set(run.environments) == {"math", "code"}
-    np.testing.assert_allclose(run.environments["code"], 0.6)
-    rows = [{"step": i, "reward": {"correct": 0.1 * i, "format": 1.0, "total": 0.1 * i + 0.5}} for i in range(6)]
-    run = read_log(rows)
-    assert_read(run, reward=0.1 * np.arange(6) + 0.5)
-    assert set(run.components) == {"correct", "format"}

@@ -1,10 +1,9 @@
 """A log of one or two rows, also cut at its end, is read; what needs more says so."""
 
-import numpy as np
 import pytest
 
 import bayes_grpo as bg
-from bayes_grpo.common.errors import FitError, LogReadError
+from bayes_grpo.common.errors import FitError
 from tests.helpers.command import call
 from tests.logs.log_samples import assert_read
 
@@ -51,64 +50,3 @@ def test_what_needs_more_rows_says_so(write):
             ask(run)
     for command in ("inspect", "diagnose"):
         assert call(command, path).code == 0
-
-
-def test_no_row_at_all_is_refused(write):
-    with pytest.raises(LogReadError, match="without a finite number"):
-        bg.read_log(write("a.csv", "step,reward\n1,nan\n"))
-
-
-def lengths(longest, **more):
-    rows = zip(longest, *more.values(), strict=True)
-    keys = ("response_length/max", *more)
-    return [
-        {"step": i, "critic/score/mean": 0.1 * i} | dict(zip(keys, row, strict=True)) for i, row in enumerate(rows, 1)
-    ]
-
-
-def test_a_limit_that_most_rows_reach_binds_whatever_the_ratio_says():
-    zero, limit = [0.0] * 10, [2048.0] * 9 + [2011.0]
-    run = bg.read_log(lengths(limit, **{"response_length/clip_ratio": zero}))
-    assert_read(run, "2048 tokens in 90% of the rows ('response_length/max'): a length limit cuts completions")
-    assert_read(run, "'response_length/clip_ratio', 0 throughout, is of another limit and left out")
-    assert "completions_clipped_ratio" not in run.signals
-    assert_read(bg.read_log(lengths(limit)), "a length limit cuts completions")
-
-
-@pytest.mark.parametrize(
-    ("longest", "more"),
-    [
-        (np.linspace(900, 1800, 10), {"response_length/clip_ratio": [0.0] * 10}),
-        ([2048.0] * 10, {"response_length/clip_ratio": [0.25] * 10}),  # it is counted
-        ([2.0] * 10, {"response_length/clip_ratio": [0.0] * 10}),  # answers of one word
-        ([53.0] * 10, {"completions/max_terminated_length": [53.0] * 10}),  # they ended by themselves
-    ],
-)
-def test_no_limit_is_seen_where_none_binds_or_it_is_counted(longest, more):
-    run = bg.read_log(lengths(longest, **more))
-    assert_read(run, without=["length limit"])
-    assert ("completions_clipped_ratio" in run.signals) == ("response_length/clip_ratio" in more)
-
-
-TRL_ROWS = [TRL, TRL.replace("0.25", "0.5"), TRL.replace("0.25", "0.75")]
-
-
-@pytest.mark.parametrize(
-    "after", ["", "\n```\nIs this right, or not?\n", "\n  3%|▎   | 3/90 [00:32<26:08, 32.02s/it]\n"]
-)
-def test_a_last_row_that_is_cut_after_its_reward_is_kept(write, after):
-    run = bg.read_log(write("a.log", "\n".join(TRL_ROWS)[: -len(", 'epoch': 0.01}")] + after))
-    assert_read(run, reward=[0.25, 0.5, 0.75], signals={"grad_norm": 0.5})
-    assert np.isfinite(run.values("kl")).tolist() == [True, True, False]  # the cut may have shortened its number
-
-
-def test_a_row_that_another_one_interrupts_is_kept_as_far_as_it_goes(write):
-    run = bg.read_log(write("a.log", "\n".join([TRL_ROWS[0], TRL_ROWS[1][:-20], TRL_ROWS[2]])))
-    assert_read(run, reward=[0.25, 0.5, 0.75])
-
-
-@pytest.mark.parametrize(
-    "end", ["{'loss': 0.0, 'grad_norm': 0.5, 'rewards/format/mean': 0.75, 'rew", "{'loss': 0.0, 'reward': 0."]
-)
-def test_a_row_that_is_cut_before_its_reward_is_no_row(write, end):
-    assert_read(bg.read_log(write("a.log", "\n".join([*TRL_ROWS[:2], end]))), reward=[0.25, 0.5])

@@ -1,7 +1,5 @@
 """Logs as people paste them: bytes that a disk left, lines of a callback, a state at the end of JSON lines."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -22,38 +20,11 @@ def rewards(n: int) -> list[float]:
     return [row["reward"] for row in rows(n)]
 
 
-def completions(**names):
-    rng = np.random.default_rng(1)
-    return [
-        {name: f(group) for name, f in names.items()} | {"reward": {"format": 1.0, "total": float(rng.random() < 0.5)}}
-        for group in range(12)
-        for _ in range(4)
-    ]
-
-
 def test_verl_behind_a_long_configuration(write):
     config = [f"'reward_model{i}': {{'reward_kwargs': {{'steps': None, 'n': 1}}}}," for i in range(3000)]
     lines = [f"(TaskRunner pid=1) step:{i} - critic/score/mean:{0.01 * i} - actor/lr:1e-06" for i in range(1, 21)]
     run = read_log(write("run.log", pasted(config + lines)))
     assert_read(run, reward=0.01 * np.arange(1, 21), format="verl_console")
-
-
-def test_a_panel_of_prompts_between_rows_costs_no_row(write):
-    """TRL prints prompts and completions in a panel; braces and dictionaries in it are no rows of metrics."""
-    made = rows(12)
-    text = ["Updated tokens: {'eos_token_id': 2}."]
-    for i, row in enumerate(made, 1):
-        count = f" {2 * i}%|█     | {i}/50 [00:32<26:08, 32.02s/it]"
-        shown = {k: f"{v:.4g}" for k, v in (row | {"step_time": 34.3, "epoch": 0.01 * i}).items()}
-        text += [
-            f"{count}{' ' * 40}{shown}",
-            f"{count}╭──── Step {i} ────╮",
-            '│ │ {"type": "function",   │ ls </a> │ │',
-        ]
-        text += [f"│ {{'answer': {i}}} │", "│ {'open: │", "╰────╯"]
-    run = read_log(write("run.log", "\n".join(text)))
-    assert_read(run, step=range(1, 13), reward=rewards(12), settings={"total_steps": 50})
-    assert not {"answer", "eos_token_id"} & set(run.unused)
 
 
 @pytest.mark.parametrize("width", [61, 97, 240])
@@ -79,16 +50,3 @@ def test_a_row_of_verl_that_a_terminal_has_wrapped(write, width):
     assert_read(run, reward=[row["reward"] for row in made])
     assert len(run.signals) == 6
     assert len(run.eval_step) == 20
-
-
-def test_columns_that_add_up_to_the_reward_are_its_parts(write):
-    rng = np.random.default_rng(3)
-    made = []
-    for i in range(30):
-        answer, form = round(0.01 * i + 0.02 * rng.standard_normal(), 4), round(0.5 + 0.1 * rng.standard_normal(), 4)
-        parts = {"answer_reward": answer, "mean_format_reward": form, "best_reward": 0.4, "reward_groups": i % 2}
-        made.append({"step": i + 1, "reward": round(answer + 0.2 * form, 6)} | parts)
-    assert set(read_log(write("log.jsonl", "\n".join(map(json.dumps, made)))).components) == {"answer", "format"}
-    assert not read_log(
-        write("other.jsonl", "\n".join(json.dumps(r | {"reward": rng.random()}) for r in made))
-    ).components

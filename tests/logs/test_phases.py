@@ -112,33 +112,6 @@ def test_an_evaluation_after_a_training_is_of_that_training(write):
     assert_read(read_log(path), evals={0: 0.1})
 
 
-def bar(done, planned):
-    return f"{100 * done // planned}%|###   | {done}/{planned} [00:10<00:20, 2.00s/it]"
-
-
-def test_each_training_has_its_own_progress_bar(write):
-    parts = []
-    for n, each, rows in ((10, 5, supervised(10)), (20, 10, training(20))):
-        parts += [x for i, row in enumerate(rows, 1) for x in (bar(each * i, each * n), row)] + [CLOSING]
-    run = read_log(write("run.log", printed(*parts)))
-    assert_read(run, step=range(10, 210, 10), settings={"total_steps": 200})
-    assert run.trainings[0][1:4] == (10, 5.0, 50.0)
-    text = printed(*training(10), CLOSING, bar(50, 50), *training(20, 1), CLOSING, bar(400, 400))
-    run = read_log(write("run.log", text))
-    assert (run.step[0], run.step[-1], run.settings.total_steps.value) == (20, 400, 400)
-
-
-def test_a_table_with_a_second_line_of_names(write):
-    one = "step,reward,loss\n" + "".join(f"{s},{0.01 * s},0.1\n" for s in range(1, 11))
-    two = "step,loss,reward,kl\n" + "".join(f"{s},0.2,{0.02 * s},0.3\n" for s in range(1, 16))
-    run = read_log(write("log.csv", one + two))
-    assert_read(run, reward=0.02 * run.step, signals={"kl": 0.3})
-    assert sizes(run) == [10, 15]
-    on = one + "step,reward,loss\n" + "".join(f"{s},{0.01 * s},0.1\n" for s in range(11, 21))
-    assert_read(read_log(write("on.csv", on)), step=range(1, 21), trainings=())
-    assert sizes(read_log(training(10) + training(10, 1))) == [10, 10]  # in memory too
-
-
 def test_the_command_line_takes_any(write):
     path = write("run.log", printed(*training(20), CLOSING, *training(30, 1), CLOSING))
     shown = call("inspect", path, "--run", "training 1", "--details").out

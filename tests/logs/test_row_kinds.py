@@ -35,13 +35,6 @@ def test_a_record_of_an_evaluation_never_takes_the_place_of_one_of_training(writ
     assert not any("the last record" in note for note in run.notes)
 
 
-def test_a_data_set_of_another_name_does_not_make_an_evaluation(write):
-    rows = mixed({"dataset": "gsm8k_train"}, {"dataset": "math_test"})
-    rows[3]["dataset"] = "aime"
-    run = read_log(write("log.jsonl", rows))
-    assert not run.has_eval
-
-
 def violations(first: float, last: float) -> list[dict]:
     """A rising reward with a score logged every fifth row that goes from one value to another."""
     rows = [{"step": i, "reward": 0.2 + 0.01 * i} for i in STEPS]

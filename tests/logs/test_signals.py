@@ -93,29 +93,3 @@ def test_the_sampler_is_not_the_reference(write):
     assert own.definitions["engine_mismatch"] == UNDEFINED
     with pytest.raises(TypeError):
         run.definitions["kl"] = "k3"  # type: ignore[index]
-
-
-@pytest.mark.parametrize(
-    ("key", "word"), [("kl", "standard"), ("KL Penalty", "penalty"), ("avg_exact_kl", "standard"), ("kl_coef", None)]
-)
-def test_a_penalty_of_kl_may_have_its_coefficient(key, word):
-    run = read_log([{"step": i, "reward": 0.1 * i, key: 0.01 * i} for i in range(1, 5)])
-    assert run.definitions.get("kl") == word
-
-
-@pytest.mark.parametrize("key", ["informative_groups", "train/mixed_group_rate", "nonzero_std_group_ratio"])
-def test_a_share_of_groups_with_spread_is_1_minus_that_of_those_without(key):
-    rows = [{"step": i, "reward": 0.1 * i, key: 0.25 * (i % 5)} for i in range(1, 9)]
-    share = read_log(rows).signals["frac_reward_zero_std"]
-    np.testing.assert_allclose(share, [1.0 - row[key] for row in rows])
-    counts = [row | {key: float(i % 2)} for i, row in enumerate(rows)]
-    assert "frac_reward_zero_std" not in read_log(counts).signals
-
-
-def test_advantages_without_spread_are_groups_without_any():
-    rows = [{"step": i, "reward": 1.75, "adv_std": 0.0} for i in range(1, 11)]
-    assert_read(read_log(rows), signals={"frac_reward_zero_std": 1.0})
-    rows[3]["adv_std"] = 0.5
-    np.testing.assert_array_equal(read_log(rows).signals["frac_reward_zero_std"], [1.0] * 3 + [np.nan] + [1.0] * 6)
-    some = [row | {"adv_std": 0.1 * (i % 3)} for i, row in enumerate(rows)]
-    assert "frac_reward_zero_std" not in read_log(some).signals
