@@ -132,7 +132,7 @@ _LINE_PAIR = re.compile(
     re.IGNORECASE,
 )
 _WITH_SPREAD = re.compile(
-    rf"([A-Za-z_][\w./@]{{0,60}})(\s?[=:]\s{{0,4}}|\s{{1,4}}){_NUMBER}"
+    rf"(?<![\w./@])([A-Za-z_][\w./@]{{0,60}}+)(\s?[=:]\s{{0,4}}|\s{{1,4}}){_NUMBER}"
     rf"\s?(?:(?:±|\+/?-)\s?{_NUMBER}|\((?:std|σ)\s?[=:]?\s?{_NUMBER}[^()\n]{{0,80}}\))"
 )
 """A number with its standard deviation, as in "reward=0.1±0.08" and "reward 0.1 (std 0.08)"."""
