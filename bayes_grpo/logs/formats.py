@@ -47,6 +47,8 @@ def _unmangled(found: re.Match[str]) -> str:
     return found[0]
 
 
+_ESCAPED = re.compile(r"(?<!\\)\\_")
+"""An underscore as Markdown writes it, which JSON cannot hold."""
 _CITED = re.compile("^(?:> ){1,9}", re.MULTILINE)
 _QUOTES = {"‘": "'", "’": "'", "“": '"', "”": '"', "&#39;": "'", "&#x27;": "'", "&quot;": '"'}
 _TYPESET = re.compile("|".join(_QUOTES))
@@ -57,6 +59,8 @@ def _as_written(text: str) -> str:
     """Text as it was before a reply cited it, or a page changed the signs of its keys or the bytes of its signs."""
     if "â" in text or "Â" in text:
         text = _MANGLED.sub(_unmangled, text)
+    text = _ESCAPED.sub("_", text) if "\\_" in text else text
+    text = text.replace("\u00a0", " ")
     if text.startswith("> ") or "\n> " in text:
         text = _CITED.sub("", text)
     changed = any(quote in text for quote in _QUOTES) and re.search(f"(?:{_TYPESET.pattern}){_IS_NUMBER}", text)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -28,11 +29,18 @@ class CutOffError(LogReadError):
     """JSON ends before it is closed."""
 
 
-def load_json(source: Source) -> Any:
-    """The document in a file; the error says where it is broken."""
+_JOINED = re.compile(r"\}\s{0,80},?\s{0,80}\{")
+"""What stands between two objects, each of which had a line of its own."""
+
+
+def load_json(source: Source, joined: bool = False) -> Any:
+    """The document in a file, or the list of several where lines were ``joined``; the error says where it is broken."""
     try:
         return json.loads(source.text)
     except json.JSONDecodeError as error:
+        if joined and error.msg == "Extra data":
+            with suppress(ValueError):
+                return json.loads(f"[{_JOINED.sub('},{', source.text)}]")
         cut = error.pos >= len(source.text.rstrip()) - 1 or "Unterminated" in error.msg
         raise (CutOffError if cut else LogReadError)(
             f"expected JSON, found {'the end of the file' if cut else clean(error.msg)} at line "
@@ -355,7 +363,7 @@ def _read_named_lists(source: Source, wanted: str | None) -> Parsed:
 
 READERS = (
     Reader("named_lists", _sniff_named_lists, _read_named_lists),
-    Reader("json", partial(_sniff, "json"), lambda x, wanted: of_document(load_json(x), wanted)),
+    Reader("json", partial(_sniff, "json"), lambda x, wanted: of_document(load_json(x, joined=True), wanted)),
     Reader("jsonl", partial(_sniff, "jsonl"), _read_jsonl),
     Reader("trl_trainer_state", partial(_sniff, "state"), lambda x, wanted: of_state(load_json(x))),
 )
