@@ -240,7 +240,7 @@ def _alike(text: str) -> list[dict[str, float]]:
 
 def _placed_rows(text: str) -> Iterator[tuple[dict[str, float], float, float, bool]]:
     """Rows, planned steps, planned epochs (0 without any), and whether the step is one of its epoch."""
-    for line, _ in lines_of(text):
+    for line, _ in lines_of(_at_steps(text)):
         if len(line) > _MAX_LINE_OF_PAIRS or line.lstrip()[:1] == "{":
             continue
         if "±" in line or "+" in line or "(s" in line or "(σ" in line:
@@ -266,6 +266,12 @@ def _placed_rows(text: str) -> Iterator[tuple[dict[str, float], float, float, bo
             row |= {"step": float(step[1])} if step else {}
             epochs = float(epoch[2] or 0) if epoch else 0.0
             yield row, float(step[2] or 0) if step else 0.0, epochs, inside
+
+
+def _at_steps(text: str) -> str:
+    """A text of one line that has lost its line ends, with one before every step."""
+    one_line = len(text) <= _SHORT and "\n" not in text.strip()
+    return _LINE_STEP.sub(lambda found: f"\n{found[0]}", text) if one_line and text[:1] != "{" else text
 
 
 def _spread_named(found: re.Match[str]) -> str:
