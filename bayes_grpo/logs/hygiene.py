@@ -133,8 +133,10 @@ def tidy(mapped: Columns, summary: np.ndarray, row_steps: float, file: np.ndarra
     rows = _rows_with_a_place(mapped, columns, summary, row_steps, notes)
     _note_order(rows.step[rows.train], {k: v[rows.train] for k, v in columns.items()}, notes)
     rest, resumes = _without_abandoned(rows, columns["reward"], file, notes)
-    step, columns = _one_row_a_step(rest, columns, notes)
+    step, columns, times = _one_row_a_step(rest, columns, notes)
     eval_step, evals, repeated = merge_steps(rows.step[rest.evals], {"reward": mapped.evals[rest.evals]})
+    if mapped.step is None and times > 1:  # counted, each as often as it was printed
+        step, eval_step = step[0] + (step - step[0]) / times, eval_step / times
     if repeated and not resumes:
         notes.append(f"{counted(repeated, 'evaluation')} logged more than once; the last record of each is kept")
     columns = _without_uncomputed(columns, mapped.broken, notes)
@@ -208,8 +210,11 @@ def _without_abandoned(
 
 def _one_row_a_step(
     rows: _Rows, columns: Mapping[str, np.ndarray], notes: list[str]
-) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Steps in order and columns with a row for each: parts averaged, records merged, repeated ones left out."""
+) -> tuple[np.ndarray, dict[str, np.ndarray], int]:
+    """Steps in order and columns with a row for each, and how often each is there.
+
+    Parts are averaged, records merged, repeated ones left out.
+    """
     step = rows.step[rows.train]
     found, averaged, usual = mean_of_parts(step, {k: v[rows.train] for k, v in columns.items()})
     if usual > 1:
@@ -219,9 +224,9 @@ def _one_row_a_step(
         notes.append(f"{counted(repeated, 'step')} logged more than once; the last record of each is kept")
     kept, block = first_of_blocks(found)
     if block == 1:
-        return step, found
+        return step, found, 1
     notes.append(f"each record is repeated {block} times under new steps (forward-filled); the first is kept")
-    return step[kept], {k: v[kept] for k, v in found.items()}
+    return step[kept], {k: v[kept] for k, v in found.items()}, block
 
 
 def _without_uncomputed(
