@@ -10,13 +10,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from bayes_grpo.common.errors import MENDING, LogReadError
-from bayes_grpo.common.text import clean, counted, listed
+from bayes_grpo.common.text import clean, listed
 from bayes_grpo.logs.columns import COMPONENT, ENVIRONMENT, Columns
-from bayes_grpo.logs.hygiene import ROLLOUTS, first_updates, on_updates, repeated_rows
-from bayes_grpo.logs.keyindex import KeyIndex, column, normal
+from bayes_grpo.logs.keyindex import KeyIndex, normal
 from bayes_grpo.logs.reward_key import components_of, environments_of, no_reward, reward_of
 from bayes_grpo.logs.signals import SIGNALS, STANDARD
+from bayes_grpo.logs.steps import over_epochs, second_counter, share_rollouts, step_of
 from bayes_grpo.logs.table import Table
 from bayes_grpo.logs.trainer import Derived, Trainer
 from bayes_grpo.logs.trainers import GENERIC, TRAINERS, identify
@@ -32,8 +31,6 @@ _LOWER_IS_BETTER = re.compile(
 )
 """Words of what should fall, in a key that the user names as a reward; a reward for it rises."""
 _ZERO = 1e-9
-_COUNTERS = (*ROLLOUTS, "optimizer_step", "optim_step", "train_step", "update", "update_step", "policy_step")
-"""Keys that count rollouts or updates, for a second counter."""
 _QUALIFIED = re.compile(r"^(?:(?:train|per|token|batch|mean|avg|sampling(?=.entropy))[-_])+")
 """Words before the name of a signal that scripts of one's own add."""
 _NO_SPREAD = re.compile(
@@ -48,8 +45,6 @@ _CONTRAST = re.compile(
 _ADVANTAGE_STD = ("adv_std", "advantage_std", "advantages_std", "advantages/std", "advantage/std", "std_advantage")
 _MOST = 0.8
 """Share of the rows without spread of the advantages from which on these are looked at."""
-_COUNTED = (("timesteps", "total_timesteps"), ("episode",))
-"""What scripts without a step count by row; trainers log it next to their step."""
 _SIGNALS = [name for name in GENERIC.keys if name not in ("step", "reward", "heldout")]
 
 type Choices = Mapping[str, str]
@@ -66,7 +61,7 @@ def map_columns(table: Table, choices: Choices, hint: Trainer | None = None) -> 
     if hint is not None and not written_by.name.startswith(hint.name):  # "TRL AsyncGRPO" writes the files of "TRL"
         written_by = hint
     columns = Columns(index, written_by)
-    columns.step = _step(columns, choices.get("step"))
+    columns.step = step_of(columns, choices.get("step"))
     columns.evals = _evals(columns, choices.get("heldout"))
     signals = _signals(columns, choices)
     found = reward_of(columns, choices.get("reward"))
@@ -82,7 +77,7 @@ def map_columns(table: Table, choices: Choices, hint: Trainer | None = None) -> 
     else:
         raise no_reward(columns, signals)
     columns.train = {"reward": reward, **signals}
-    _share_rollouts(columns)
+    share_rollouts(columns)
     components = components_of(index, found or ())
     columns.parts = _columns_of(index, COMPONENT, components, "reward functions")
     for values in (*columns.train.values(), *columns.parts.values(), columns.evals):
@@ -90,8 +85,8 @@ def map_columns(table: Table, choices: Choices, hint: Trainer | None = None) -> 
     environments = environments_of(columns)
     columns.parts |= _columns_of(index, ENVIRONMENT, environments, "environments")
     columns.broken = _broken(columns, components)
-    columns.counter = _second_counter(columns)
-    _over_epochs(columns)
+    columns.counter = second_counter(columns)
+    over_epochs(columns)
     return columns
 
 
@@ -110,110 +105,6 @@ def _broken(columns: Columns, components: Mapping[str, str]) -> dict[str, np.nda
     named |= {COMPONENT + name: [key] for name, key in components.items()}
     found = {name: np.logical_or.reduce([table.broken(k) for k in keys]) for name, keys in named.items()}
     return {name: rows for name, rows in found.items() if rows.any()}
-
-
-def _second_counter(columns: Columns) -> str | None:
-    """The key of another counter than the step's that goes its own way; None where there is none."""
-    if (step := columns.step) is None:
-        return None
-    found = (columns.index.first((name,), GENERIC.prefixes) for name in _COUNTERS)
-    for key in (key for key in found if key is not None and key not in columns.raw["step"]):
-        values = columns.index.table.column(key)
-        both = np.isfinite(values) & np.isfinite(step)
-        if both.sum() > 2 and np.ptp(values[both]) > 0 and np.ptp((values - step)[both]) > 0:
-            return key
-    return None
-
-
-def counter_of(keys: Mapping[str, str]) -> str:
-    """Unit of the step, by its key: "optimizer step", "rollout step", "log row" or the log's own word."""
-    name = normal(keys.get("step", "")).split("_or_")[0].split(" or ")[0]
-    last = name.rpartition("/")[2]
-    if not name or last == "_step":
-        return "log row"
-    if name in ROLLOUTS or last in ROLLOUTS:
-        return "rollout step"
-    own = ("iteration", "iter", "batch", "episode", "epoch", "timesteps", "total_timesteps")
-    return last.removesuffix("s") if last in own else "optimizer step"
-
-
-def _step(columns: Columns, named: str | None) -> np.ndarray | None:
-    index = columns.index
-    trainer = columns.trainer
-    table = columns.index.table
-    if named:
-        columns.use("step", [index.named(named, "step")])
-        return table.column(columns.keys["step"])
-    groups = (*trainer.steps, *GENERIC.steps, *(_COUNTED if trainer is GENERIC else ()))
-    for group in groups:
-        present = [found[0] for found in index.find(group)]
-        if not present:
-            continue
-        drawn = [found[0] for found in index.find(trainer.rollouts)] if group is trainer.steps[0] else []
-        columns.use("step", [*present, *drawn], " or ".join((*present, *drawn)))
-        step = index.merged(present)
-        if drawn:
-            step, each = on_updates(step, index.merged(drawn))
-            if each > 1:
-                columns.notes.append(f"{each} updates a rollout; a rollout is placed at the first of them")
-        return step
-    unread = [k for k in table.keys if normal(k) in {name for group in groups for name in group}]
-    if unread and table.n:
-        raise LogReadError(
-            f"expected the step as a number, found {listed(unread)} without one in {table.n} rows; "
-            f"repair it or name another key with {MENDING}: {listed(index.keys)}",
-            mended_by=column("step"),
-        )
-    key = index.first(("epoch",)) if trainer is GENERIC else None
-    epoch = table.column(key or "")
-    if key is None or np.any(epoch % 1 > 0) or np.any(np.diff(epoch[np.isfinite(epoch)]) <= 0):
-        return None
-    columns.use("step", [key])
-    return epoch
-
-
-def _share_rollouts(columns: Columns) -> None:
-    """Puts rows of rollouts at the updates made with them, and takes out what updates of one rollout only repeat."""
-    columns.rows_without_rollout = columns.trainer.rows_without_rollout
-    counter = columns.index.first(ROLLOUTS)
-    step = columns.step
-    if counter is None or counter in columns.raw.get("step", ()) or step is None:
-        return
-    rollout = columns.index.table.column(counter)
-    columns.step = first_updates(step, rollout)
-    again = repeated_rows(rollout, columns.step, columns.train)
-    for name, rows in again.items():
-        columns.train[name][rows] = np.nan
-    if again:
-        columns.notes.append(
-            f"several updates for each {counter!r}: {counted(int(np.sum(again['reward'])), 'row')} that repeat a "
-            f"rollout's reward left without one"
-        )
-    columns.rows_without_rollout |= bool(again) or bool(np.any(np.isfinite(columns.step) & ~np.isfinite(step)))
-
-
-def _over_epochs(columns: Columns) -> None:
-    """Lets steps go on from one epoch to the next, where they count within an epoch; those of an episode are parts."""
-    key = columns.index.first(("epoch", "train/epoch", "episode"))
-    if columns.step is None or key is None or columns.keys.get("step") == key:
-        return
-    epoch = columns.index.table.column(key)
-    step = columns.step
-    rows = np.flatnonzero(np.isfinite(columns.train["reward"]) & np.isfinite(step) & np.isfinite(epoch))
-    back = step[rows[1:]] < step[rows[:-1]]
-    if not back.any() or np.any((epoch[rows[1:]] > epoch[rows[:-1]]) != back):
-        return
-    if normal(key) == "episode":
-        columns.use("step", [key])
-        columns.step = epoch
-        columns.counter = None
-        columns.notes.append("steps count within an episode; an episode is a row")
-        return
-    begins = np.r_[0, rows[1:][back]]
-    ends = [np.nanmax(part) for part in np.split(step, begins[1:])]
-    offset = np.cumsum(np.r_[0.0, np.array(ends[:-1]) + (np.nanmin(step) == 0)])
-    columns.step = step + offset[np.searchsorted(begins, np.arange(len(step)), side="right") - 1]
-    columns.notes.append(f"steps count within an epoch; they go on from one {key!r} to the next")
 
 
 def _signal_key(index: KeyIndex, trainer: Trainer, name: str) -> tuple[str | None, str]:

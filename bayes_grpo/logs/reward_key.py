@@ -15,8 +15,8 @@ import numpy as np
 from bayes_grpo.common.errors import MENDING, LogReadError
 from bayes_grpo.common.text import clean, counted, listed
 from bayes_grpo.logs.columns import Columns
-from bayes_grpo.logs.hygiene import ROLLOUTS
 from bayes_grpo.logs.keyindex import MAX_COLUMNS, OWN, KeyIndex, column, normal
+from bayes_grpo.logs.steps import ROLLOUTS
 from bayes_grpo.logs.table import Table
 from bayes_grpo.logs.trainers import GENERIC
 

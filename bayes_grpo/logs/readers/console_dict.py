@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayes_grpo.logs.assembling import CLOSING, starts_of
 from bayes_grpo.logs.formats import NO_REWARDS, Evidence, Parsed, Reader, Source, parsed_rows
 from bayes_grpo.logs.keyindex import KeyIndex, marked_evaluation
 from bayes_grpo.logs.readers.console import (
@@ -27,6 +26,7 @@ from bayes_grpo.logs.readers.console import (
 from bayes_grpo.logs.readers.json_text import before_cut, begins_json, parse_line
 from bayes_grpo.logs.table import Table, to_float
 from bayes_grpo.logs.trainers import GENERIC, identify
+from bayes_grpo.logs.trainings import CLOSING, starts_of
 
 _OPEN = re.compile(r"\{\s*['\"]|\A\s{0,40}\{\s{0,8}\Z")
 """The start of a dict: a brace and a key, or a line with nothing but the brace."""
