@@ -124,16 +124,7 @@ def chosen_training(
         found.append(LoggedTraining(name, len(steps), *ends, rewards))
     rewarded = [i for i, x in enumerate(found) if x.rewards >= _LEAST]
     rewarded = rewarded or [i for i, x in enumerate(found) if x.rewards] or [len(found) - 1]
-    taken = rewarded[-1]
-    why = "the only one with rewards" if len(rewarded) == 1 else "the last with rewards"
-    main = main_run({x.name: x.rewards for x in found})
-    if len(rewarded) > 1 and main is not None:
-        taken = [x.name for x in found].index(main)
-        why = "with ten times the rewards of any other"
-    if wanted is not None:
-        names = [x.name for x in found]
-        taken = names.index(chosen_run(names, wanted))
-        why = "as --run names it"
+    taken, why = _taken(found, rewarded, wanted)
     other = found[rewarded[0] if len(rewarded) > 1 and taken != rewarded[0] else (taken + 1) % len(found)]
     left_out = listed([x.text for i, x in enumerate(found) if i != taken], 6)
     read = f"{found[taken].name} of {len(found)} in the log is read, {why}; --run '{other.name}' takes another"
@@ -143,6 +134,19 @@ def chosen_training(
     if taken < len(found) - 1:
         return replace(parsed, total_steps=None), tuple(found), ()
     return replace(parsed, notes=(notes[0], *resume, *notes[1:])), tuple(found), resumed
+
+
+def _taken(found: list[LoggedTraining], rewarded: list[int], wanted: str | None) -> tuple[int, str]:
+    """Place of the training to read among all, of which some have rewards, and why it is that one."""
+    names = [x.name for x in found]
+    main = main_run({x.name: x.rewards for x in found})
+    if wanted is not None:
+        return names.index(chosen_run(names, wanted)), "as --run names it"
+    if len(rewarded) == 1:
+        return rewarded[0], "the only one with rewards"
+    if main is not None:
+        return names.index(main), "with ten times the rewards of any other"
+    return rewarded[-1], "the last with rewards"
 
 
 def _by_label(table: Table, step: np.ndarray | None, train: np.ndarray) -> dict[str, np.ndarray]:
