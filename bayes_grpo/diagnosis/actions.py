@@ -65,7 +65,7 @@ def _risky(f: Facts) -> bool:
     shown = f.broken or bool(f.signs) or bool(f.falls) or parted or f.failing > THRESHOLDS.suspect
     declines = f.declined or f.fell >= THRESHOLDS.probable
     pointless = f.spent_rate is not None or f.all_wrong or f.level > THRESHOLDS.near_top
-    wasted = f.waste > THRESHOLDS.half or f.truncated > THRESHOLDS.truncated
+    wasted = f.waste > THRESHOLDS.half or f.truncated > THRESHOLDS.half
     return shown or declines or pointless or wasted
 
 
@@ -161,7 +161,7 @@ ACTIONS: dict[str, ActionRow] = {
     "easier prompts": ActionRow(
         Action(kind="change_prompts", subject="easier"),
         lambda f: f.all_wrong or f.mostly_lowest or f.level < THRESHOLDS.hard,
-        lambda f: f.broken or f.truncated > THRESHOLDS.truncated,
+        lambda f: f.broken or f.truncated > THRESHOLDS.half,
     ),
     "harder prompts": ActionRow(
         Action(kind="change_prompts", subject="harder"),
@@ -175,7 +175,7 @@ ACTIONS: dict[str, ActionRow] = {
     ),
     "verifier": ActionRow(
         Action(kind="look", subject="verifier"),
-        lambda f: f.constant or f.all_wrong or f.stuck is not None or (f.waste > THRESHOLDS.half and not _high(f)),
+        lambda f: f.constant or f.all_wrong or (f.waste > THRESHOLDS.half and not _high(f)),
     ),
     "longer limit": ActionRow(
         lambda f: Action(
@@ -183,7 +183,7 @@ ACTIONS: dict[str, ActionRow] = {
             setting="max_completion_length",
             numbers={"truncated": f.truncated, "truncated_pays": float(f.truncated_pays)},
         ),
-        lambda f: f.truncated > THRESHOLDS.truncated,
+        lambda f: f.truncated > THRESHOLDS.half,
         lambda f: f.broken or (f.fails and _high(f)),
     ),
     "entropy term": ActionRow(
@@ -211,7 +211,6 @@ _RISE_AGAIN = ("raise rate", "harder prompts", "easier prompts", "mixed prompts"
 SITUATIONS: dict[str, tuple[str, ...]] = {
     "instability signs": ("watch it", "lower rate", "go back", "log KL"),
     "swings": ("lower rate", "KL term", "go back", "log evaluation"),
-    "stuck": ("compare resume", "verifier", "go back", "compare checkpoints", "lower rate"),
     "component falls": ("look at part", "read completions"),
     "evaluation falls": ("take checkpoint", "compare prompts", "lower rate", "KL term", "log KL"),
     "evaluation stays": ("compare prompts", "take checkpoint", "KL term", "log KL"),

@@ -121,17 +121,6 @@ def _lost(facts: Facts) -> Answer | None:
     if e is None:
         return None
     view = facts.view
-    if facts.stuck is not None and view.held_out is not None:
-        numbers = {
-            "now": float(view.reward.logged.value[-1]),
-            "evaluation": float(np.median(view.held_out.now)),
-        }
-        at = facts.step_name(facts.stuck)
-        key = (view.paths.reward_key,)
-        stuck = Finding(
-            kind="stuck_reward", signals=key, step=e.onset, at=at, numbers=numbers, probability=e.probability
-        )
-        return Answer("failed", stuck, "stuck")
     if facts.lost >= max(facts.evaluation_lost, THRESHOLDS.half):
         lost = view.reward.lost()[:, -1]
         found = fall_of(

@@ -16,7 +16,6 @@ from bayes_grpo.diagnosis.records import Finding
 from bayes_grpo.diagnosis.story import Resume
 from bayes_grpo.diagnosis.strain import growths, scheduled_part, swings
 from bayes_grpo.diagnosis.view import RunView
-from bayes_grpo.rows.series import stretches
 from bayes_grpo.signals.path import SignalPath
 from bayes_grpo.signals.run_paths import SpentRate, best_checkpoint, spent_rate
 from bayes_grpo.signals.thresholds import THRESHOLDS
@@ -102,17 +101,8 @@ class Facts:
 
     @cached_property
     def signs(self) -> tuple[Finding, ...]:
-        """Signs of instability: signals that grew, and an evaluation reward below its best, the most certain first."""
-        found = [
-            Finding(
-                kind="signal_grew",
-                signals=(x.signal,),
-                numbers={"early": x.before, "late": x.now},
-                probability=x.probability,
-            )
-            for x in growths(self.view)
-        ]
-        return tuple(found)
+        """Signs of instability: signals that grew, the most certain first."""
+        return growths(self.view)
 
     @property
     def strong_sign(self) -> bool:
@@ -244,7 +234,7 @@ class Facts:
     @property
     def truncated_pays(self) -> bool:
         """Whether the reward is higher, or rose more, than complete completions could earn."""
-        return self.truncated > THRESHOLDS.truncated and (self.rose or self.view.level_now > 1.0 - self.truncated)
+        return self.truncated > THRESHOLDS.half and (self.rose or self.view.level_now > 1.0 - self.truncated)
 
     @property
     def not_finite(self) -> tuple[str, ...]:
@@ -325,20 +315,6 @@ class Facts:
         return bool(y.step[-1] - y.step[0] <= y.rows - 1)
 
     @cached_property
-    def stuck(self) -> float | None:
-        """Step at which the reward jumped down to the value of all rows since, but the evaluation reward did not."""
-        y, held_out = self.view.reward.logged, self.view.held_out
-        if held_out is None or self.lost < THRESHOLDS.probable:
-            return None
-        first = stretches(y.value == y.value[-1])[-1][0]
-        before = y.value[max(0, first - _LAST_ROWS) : first]
-        best = float(np.median(self.view.reward.best))
-        sudden = len(before) and before.mean() - y.value[-1] > THRESHOLDS.half * (best - y.value[-1])
-        lasts = y.rows - first >= THRESHOLDS.direct_rows
-        holds = float((held_out.now > THRESHOLDS.half * held_out.best).mean()) > THRESHOLDS.probable
-        return float(y.step[first]) if sudden and lasts and holds else None
-
-    @cached_property
     def falls(self) -> tuple[Finding, ...]:
         """Components and environments in [0, 1] that have lost 30% of their best."""
         found = {**self.view.paths.components, **self.view.paths.environments}
@@ -359,7 +335,7 @@ class Facts:
     def held_out_falls(self) -> float:
         """Share of the draws in which the evaluation reward lies below its best by a tenth of it."""
         path = self.view.held_out
-        if path is None or (path.unit == "share" and float(np.median(path.best)) < THRESHOLDS.hollow):
+        if path is None or (path.unit == "share" and float(np.median(path.best)) < THRESHOLDS.material):
             return 0.0
         return float(path.fell()[:, -1].mean())
 

@@ -67,7 +67,7 @@ def _findings(run: Run) -> list[Finding]:
     if _NOISE[0] < (entropy := _last(run, "entropy")) < _NOISE[1]:
         seen("noise_written", now=entropy)
     cut = _last(run, "completions_clipped_ratio")
-    if cut >= THRESHOLDS.truncated:
+    if cut >= THRESHOLDS.half:
         length = _last(run, "completion_length")
         seen("truncated_step", share=cut, length=length)
     if equal >= THRESHOLDS.dead_groups or any(_last(run, name) == 0.0 for name in ("reward_std", "advantage_max")):

@@ -283,11 +283,6 @@ KINDS: Mapping[str, Kind] = {
         "advantage_degeneracy",
         _ROWS,
     ),
-    "stuck_reward": Kind(
-        "{signal} fell to {now:g} at {at} and stays there, while the evaluation reward is at {evaluation:.2g}",
-        _INSTABILITY,
-        _ROWS,
-    ),
     "lost_reward": Kind(_FELL + "{since}{also}", _INSTABILITY, _PATHS),
     "instability_signs": Kind("{parts}{since}", _INSTABILITY, "the logged signals"),
     "falls_early": Kind(_falls_early, _INSTABILITY, _PATHS),

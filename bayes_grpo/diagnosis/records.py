@@ -23,7 +23,7 @@ FindingKind = Literal[
     "apparent_gain", "engine_gap", "growing", "idle_steps", "lost_gradient", "lost_values", "one_sided_groups",
     "plateaued", "truncated_completions", "form_without_task", "length_collapse",
     # What a log shows of them.
-    "not_finite", "constant_reward", "stuck_reward", "lost_reward", "instability_signs", "signal_fell", "signal_grew",
+    "not_finite", "constant_reward", "lost_reward", "instability_signs", "signal_fell", "signal_grew",
     "component_fell", "scheduled_weight", "swings", "evaluation_fell", "evaluation_stays", "solved", "mostly_solved",
     "at_ceiling",
     # Runs without failure.

@@ -6,10 +6,9 @@ level. The KL of a few tokens can be hundreds in a row while nothing happens; it
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
+from bayes_grpo.diagnosis.records import Finding
 from bayes_grpo.diagnosis.view import RunView
 from bayes_grpo.signals.path import SignalPath
 from bayes_grpo.signals.thresholds import THRESHOLDS
@@ -18,22 +17,6 @@ _STRAIGHT = 0.02
 """Deviation of a scheduled weight's component from its own smooth course, as a share of its change."""
 _RECENT_PART = 3
 """A swing counts as going on where the reward came back within the last third of the log."""
-
-
-class Growth(NamedTuple):
-    """A signal that grew.
-
-    Attributes:
-        signal: Its name.
-        probability: Share of the draws in which it did.
-        before: Its lowest level before.
-        now: Its level now.
-    """
-
-    signal: str
-    probability: float
-    before: float
-    now: float
 
 
 def lowest_so_far(path: SignalPath) -> np.ndarray:
@@ -82,7 +65,7 @@ def _burst_of_kl(view: RunView) -> np.ndarray | None:
     return view.held_on_grid(high, path)
 
 
-def growths(view: RunView) -> tuple[Growth, ...]:
+def growths(view: RunView) -> tuple[Finding, ...]:
     """Signals that grew by what is named, the most certain first: loss, gradient norm, entropy, KL."""
     found = []
     for name, grown in (
@@ -97,7 +80,8 @@ def growths(view: RunView) -> tuple[Growth, ...]:
         p = float(grown[:, -1].mean())
         if p >= THRESHOLDS.probable:
             before = float(np.median(path.draws if name == "kl" else lowest_so_far(path)[:, -1]))
-            found.append(Growth(name, p, before, float(np.median(path.now))))
+            numbers = {"early": before, "late": float(np.median(path.now))}
+            found.append(Finding(kind="signal_grew", signals=(name,), numbers=numbers, probability=p))
     return tuple(sorted(found, key=lambda x: -x.probability))
 
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 EVERY_ROW = ("reward", "loss", "grad_norm")
 """Signals whose NaN breaks the weights."""
-TYPICAL_GROUP = 8.0
-"""Completions a prompt where a log names none; groups of one are the default of other algorithms."""
 _ROUNDING = 1e-6
 """Standard deviation of rewards, in the largest reward, that rounding alone can leave."""
 LOSS_TYPICAL = 1e-3
@@ -40,14 +38,12 @@ class RunView:
         run: The run.
         paths: Its paths.
         nan: Signal → whether the trainer wrote a value that is no number, one a row.
-        group_size: Completions a prompt: of the run, else a usual number.
         gain: Decomposition of its gain by rollouts; None without rollouts.
     """
 
     run: Run
     paths: RunPaths
     nan: Mapping[str, Logged]
-    group_size: float
     gain: Decomposition | None = None
 
     @classmethod
@@ -61,12 +57,10 @@ class RunView:
         paths = RunPaths.of(run)
         if paths is None:
             return None
-        group = float(run.settings.group_size.value or 0.0)
         return cls(
             run=run,
             paths=paths,
             nan={name: Logged.of(run.step, lost) for name in EVERY_ROW if (lost := run.not_finite(name)).any()},
-            group_size=group if group > 1.0 else TYPICAL_GROUP,
             gain=gain,
         )
 

@@ -160,7 +160,7 @@ def best_checkpoint(paths: RunPaths) -> float | None:
     path = paths.score
     if path is None or path.logged.constant:
         return None
-    hollow = path.unit == "share" and float(np.median(path.best)) < THRESHOLDS.hollow
+    hollow = path.unit == "share" and float(np.median(path.best)) < THRESHOLDS.material
     if hollow and float(path.fell()[:, -1].mean()) < THRESHOLDS.probable:
         return None
     return float(path.last_step[int(path.mean.argmax())])

@@ -20,7 +20,9 @@ class Thresholds:
 
     # A reward that is lost, rises or rests
     half: float = _row(0.5, "share", "of a gain, or of a level high at the start, whose loss is a failure; of a whole")
-    material: float = _row(0.05, "of the range", "below which no fall and no rise matters")
+    material: float = _row(
+        0.05, "of the range", "below which no fall and no rise matters, and an evaluation reward counts as zero"
+    )
     fell: float = _row(0.1, "of the best", "that a reward loses, before its fall is named")
     rests: float = _row(0.04, "of the range", "within which a reward rests over the last half of its rows")
     rises: float = _row(0.02, "of the range", "above all that was before the last third, for a reward that rises")
@@ -30,7 +32,6 @@ class Thresholds:
     # Train and evaluation reward
     parted: float = _row(0.15, "of the range", "that the train reward rises, to expect that the evaluation shares it")
     shared: float = _row(0.1, "of that rise", "that the evaluation reward shares at most, where they part")
-    hollow: float = _row(0.05, "of the range", "below which an evaluation reward counts as zero")
     turned: float = _row(0.3, "of the best", "that an evaluation reward loses while the train reward holds")
 
     # Signals that strain before or while a reward falls
@@ -43,7 +44,6 @@ class Thresholds:
     # Groups without variance
     waste: float = _row(0.7, "of the groups", "without variance, above which there is no signal")
     idle: float = _row(0.35, "of the groups or rows", "without variance, above which they are named as waste")
-    one_sided: float = _row(0.6, "of the groups", "all correct, or all wrong, above which prompts are to blame")
     waste_rows: int = _row(20, "rows", "that groups without variance have to last, for a verdict")
     dead_groups: float = _row(0.99, "of the groups", "without variance, from which a row has no gradient")
 
@@ -51,7 +51,6 @@ class Thresholds:
     near_top: float = _row(0.7, "of the range", "above which a reward is high: idle groups are waste, not a failure")
     solved: float = _row(0.93, "of the range", "from which a task counts as solved")
     hard: float = _row(0.2, "of the range", "below which prompts are too hard")
-    truncated: float = _row(0.5, "of the completions", "that hit the length limit, above which they are truncated")
 
     # Direct measurements
     direct_rows: int = _row(8, "rows", "of one value, before a constant reward counts")

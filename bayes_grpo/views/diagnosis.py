@@ -73,7 +73,7 @@ def diagnosis_document(d: Diagnosis) -> Document:
     )
 
 
-_OF_EVALUATION = ("evaluation_fell", "evaluation_stays", "reward_hacking", "solved", "stuck_reward")
+_OF_EVALUATION = ("evaluation_fell", "evaluation_stays", "reward_hacking", "solved")
 """Findings whose own sentences have the evaluation reward."""
 
 

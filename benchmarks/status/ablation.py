@@ -39,7 +39,7 @@ NONE = "none"
 BEGINNINGS = (5, 9, 15, 30)
 OFF: Mapping[str, float] = {
     **dict.fromkeys((b.name for b in fields(Thresholds)), 0.0),
-    "shared": 1e9, "hollow": 1e9, "spent": 1e9, "rests": 1e9, "dead_groups": 2.0, "near_top": 2.0, "solved": 2.0,
+    "shared": 1e9, "spent": 1e9, "rests": 1e9, "dead_groups": 2.0, "near_top": 2.0, "solved": 2.0,
     "sure": 0.5, "probable": 0.4, "suspect": 0.5, "waste_rows": 0,
     "plateau_rows": 0, "direct_rows": 0, "half": 0.25, "rate_spent": -1.0,
 }  # fmt: skip

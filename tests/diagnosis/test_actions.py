@@ -23,7 +23,7 @@ NO_SIGNALS = SimpleNamespace(run=SimpleNamespace(signals={}))
 
 QUIET = {
     "falls": (), "held_out_falls": 0.0, "held_out_stays": 0.0, "spent_rate": None, "ended": False, "early": False,
-    "latest": False, "resumed": None, "stuck": None, "constant": False, "noisy": True, "truncated_pays": False,
+    "latest": False, "resumed": None, "constant": False, "noisy": True, "truncated_pays": False,
     "suggested": {}, "every_step": True, "rows_planned": None, "group_size": 8.0, "view": NO_SIGNALS, "fell": 0.0,
     "step_name": StepName, "declined": False, "clearly_fell": False,
 }  # fmt: skip

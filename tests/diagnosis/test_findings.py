@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from bayes_grpo import diagnose, view
-from bayes_grpo.diagnosis.modes.one_sided_groups import sides_of
 from tests.helpers.runs import evaluated, make_run, steps
 
 ROWS = 40
@@ -16,15 +15,6 @@ def test_nan_counts_from_the_first_value_on_and_throughout_without_one():
     for values, failed in ((loss, False), (np.full(ROWS, np.nan), True)):
         found = diagnose(make_run(steps(ROWS), RISING, signals={"loss": values}, written=["loss"]))
         assert ("lost_values" in found.probability) == failed == ("NaN" in found.sentence)
-
-
-def test_both_kinds_of_groups_add_up_to_those_without_spread():
-    share = np.array([0.3, 0.6])
-    (right, wrong), (right_of_hard, wrong_of_hard) = sides_of(share, 0.9, 8), sides_of(share, 0.1, 8)
-    assert right + wrong == pytest.approx(share)
-    assert right == pytest.approx(wrong_of_hard)
-    assert wrong == pytest.approx(right_of_hard)
-    assert np.all(right > 5.0 * wrong)
 
 
 def test_a_loss_of_0_with_a_gradient_is_normal():

@@ -40,9 +40,7 @@ class AdvantageDegeneracy(Mode):
         # Where no group has a gradient toward the remaining gain, a high reward does not excuse it.
         dead = (idle > THRESHOLDS.dead_groups) & (view.level < THRESHOLDS.solved)
         high = (view.level > THRESHOLDS.near_top) & ~dead
-        rows = np.searchsorted(view.reward.logged.step, view.reward.last_step, side="right")
-        lasts = rows >= THRESHOLDS.waste_rows
-        return (idle > THRESHOLDS.waste) & ~progress & ~high & lasts
+        return (idle > THRESHOLDS.waste) & ~progress & ~high & enough_rows(view)
 
     def text(self, view: RunView, first: float, last: float) -> str:
         """Share of zero-variance groups or rows, and whether the prompts are the cause."""
@@ -54,11 +52,23 @@ class AdvantageDegeneracy(Mode):
         share = interval(view.idle.over(first, last))
         live = f"{1.0 - share.median:.0%} of each batch contributes a gradient"
         text = f"{span_text(share, '.0%', level=False)} of the groups have zero reward variance, so {live}"
-        hard = view.level_now < THRESHOLDS.hard
-        easy = view.level_now > THRESHOLDS.near_top
-        if share.median > THRESHOLDS.idle and (hard or easy):
-            text += f"; at a reward of {view.level_now:.2f} most of their prompts are too {'hard' if hard else 'easy'}"
-        return text
+        blame = blame_text(view, last) if share.median > THRESHOLDS.idle else ""
+        return f"{text}; {blame}" if blame else text
+
+
+def enough_rows(view: RunView) -> np.ndarray:
+    """Whether as many rows are logged up to each step as a verdict on groups without variance needs, shape (n,)."""
+    rows = np.searchsorted(view.reward.logged.step, view.reward.last_step, side="right")
+    return rows >= THRESHOLDS.waste_rows
+
+
+def blame_text(view: RunView, step: float) -> str:
+    """Which prompts groups without variance come from, by the level at a step; "" where that does not say."""
+    place = int(np.searchsorted(view.steps[1:], step, side="right"))
+    level = float(np.median(view.level[:, place]))
+    kind = "hard" if level < THRESHOLDS.hard else "easy"
+    one_sided = level < THRESHOLDS.hard or level > THRESHOLDS.near_top
+    return f"at a reward of {level:.2f} most of their prompts are too {kind}" if one_sided else ""
 
 
 MODE = AdvantageDegeneracy()

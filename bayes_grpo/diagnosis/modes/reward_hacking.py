@@ -34,7 +34,7 @@ class RewardHacking(Mode):
             return None
         gain, shared = changes(view, path)
         level = view.on_grid(path)
-        hollow = stays_behind(gain, shared) & (level < THRESHOLDS.hollow * path.span)
+        hollow = stays_behind(gain, shared) & (level < THRESHOLDS.material * path.span)
         if not np.isfinite(path.low):
             hollow = np.zeros_like(hollow)
         return (gain > THRESHOLDS.parted) & (hollow | turned(view, path, THRESHOLDS.turned))

@@ -22,7 +22,7 @@ class Truncated(Mode):
     def holds(self, view: RunView) -> np.ndarray | None:
         """Most completions hit the length limit."""
         cut = view.signal("completions_clipped_ratio")
-        return None if cut is None else view.on_grid(cut) > THRESHOLDS.truncated
+        return None if cut is None else view.on_grid(cut) > THRESHOLDS.half
 
     def text(self, view: RunView, first: float, last: float) -> str:
         """Mean share of truncated completions, and the range of the rows."""
