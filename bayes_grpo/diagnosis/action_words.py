@@ -1,9 +1,12 @@
-"""Sentences of actions: one template a kind. Called where a sentence is shown; nothing reads one."""
+"""Sentences of actions, a template over the fields of `_fields` or a function of the action for each kind.
+
+Called where a sentence is shown; nothing reads one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bayes_grpo.common.intervals import percent
 from bayes_grpo.common.text import amount
@@ -12,65 +15,64 @@ from bayes_grpo.diagnosis.wording import step_name
 if TYPE_CHECKING:
     from bayes_grpo.diagnosis.records import Action
 
-_CHECK_RESUME = "the optimizer state is loaded, the learning rate and the data order continue"
+Template = str | Callable[["Action"], str]
 
 
 def action_clause(a: Action) -> str:
     """An action in words, without a full stop."""
-    return _ACTIONS[a.kind](a)
+    return _filled(_ACTIONS[a.kind], a)
+
+
+def _filled(said: Template, a: Action) -> str:
+    return said.format(**_fields(a)) if isinstance(said, str) else said(a)
+
+
+def _fields(a: Action) -> dict[str, Any]:
+    """What a template may name: the numbers, the checkpoint or resume, the chance that going on pays."""
+    n = a.numbers
+    gain = ""
+    if "p_gain" in n:
+        gain = f"{percent(n['p_gain'])} chance of a gain above {n['threshold']:.2g} by step {n['until']:g}"
+    return dict(n) | {
+        "step": a.step,
+        "at": step_name(a),
+        "gain": gain,
+        "pays": percent(n["pays"]) if "pays" in n else "",
+        "score": "train reward" if a.subject == "reward" else "evaluation reward",
+    }
+
+
+_WAIT = "check again when the log has {rewards:.0f} rewards"
+_PAYS = "{pays} chance that going on pays"
 
 
 def _go_on(a: Action) -> str:
-    n = a.numbers
-    if a.reason == "costs":
-        return f"go on to step {a.step:g}: {percent(n['pays'])} chance that going on pays"
-    return f"go on: {_gain(a)}" if a.reason == "forecast" else "go on"
-
-
-def _go_on_if_cheap(a: Action) -> str:
-    return f"go on only if its steps are cheap: {_gain(a)}"
-
-
-def _go_on_for_rare_gain(a: Action) -> str:
-    pays = percent(a.numbers["pays"])
-    return f"go on to step {a.step:g} only for a rare large gain: it pays on average, and with {pays} chance alone"
-
-
-def _gain(a: Action) -> str:
-    n = a.numbers
-    return f"{percent(n['p_gain'])} chance of a gain above {n['threshold']:.2g} by step {n['until']:g}"
-
-
-def _no_further_gain(a: Action) -> str:
-    return f"no further gain expected: {_gain(a)}"
+    said = {"costs": "go on to step {step:g}: " + _PAYS, "forecast": "go on: {gain}", "finding": "go on"}
+    return _filled(said[a.reason], a)
 
 
 def _look_again(a: Action) -> str:
-    if "planned_rewards" in a.numbers:
-        few = f"{a.numbers['planned_rewards']:.0f} rewards, too few to judge"
-        more = "plan more steps" if a.subject == "steps" else "log more often"
-        return f"go on, and {more}: at its planned end the log has {few}"
-    return f"go on, and {_wait(a)}"
-
-
-def _wait(a: Action) -> str:
-    return f"check again when the log has {a.numbers['rewards']:.0f} rewards"
+    if "planned_rewards" not in a.numbers:
+        return _filled("go on, and " + _WAIT, a)
+    more = "plan more steps" if a.subject == "steps" else "log more often"
+    few = "at its planned end the log has {planned_rewards:.0f} rewards, too few to judge"
+    return _filled(f"go on, and {more}: {few}", a)
 
 
 def _watch(a: Action) -> str:
     if "rewards" in a.numbers:
-        return f"{_wait(a)}; if it still falls, stop and lower the learning rate"
+        return _filled(_WAIT + "; if it still falls, stop and lower the learning rate", a)
     return "check again after 10% more steps; if it persists, stop and lower the learning rate"
 
 
 def _plan_more_steps(a: Action) -> str:
     also = "" if a.subject == "steps" else ", or log more often"
-    return f"plan more steps{also}: {a.numbers['rewards']:.0f} rewards are too few for a verdict"
+    return _filled(f"plan more steps{also}: {{rewards:.0f}} rewards are too few for a verdict", a)
 
 
 def _stop(a: Action) -> str:
     if a.reason == "costs":
-        return f"stop: going on is not expected to pay ({percent(a.numbers['pays'])} chance)"
+        return _filled("stop: going on is not expected to pay ({pays} chance)", a)
     return "stop here if this reward level is enough"
 
 
@@ -83,8 +85,7 @@ def _fallen(a: Action, there: str) -> str:
 def _go_back(a: Action) -> str:
     if a.reason == "costs":
         return f"stop, and go back to the checkpoint of about step {a.step:.0f}: {_fallen(a, 'that checkpoint')}"
-    score = "train reward" if a.subject == "reward" else "evaluation reward"
-    return f"stop, and go back to the checkpoint of about {step_name(a)}, the best by {score}"
+    return _filled("stop, and go back to the checkpoint of about {at}, the best by {score}", a)
 
 
 def _start_over(a: Action) -> str:
@@ -96,19 +97,15 @@ def _start_over(a: Action) -> str:
 
 def _take_checkpoint(a: Action) -> str:
     if a.reason == "costs":
-        pays = f"{percent(a.numbers['pays'])} chance that going on pays"
-        return f"stop: {pays}; take the checkpoint of step {a.step:g}"
-    return f"stop, and take the checkpoint with the best evaluation reward (about {step_name(a)})"
+        return _filled("stop: " + _PAYS + "; take the checkpoint of step {step:g}", a)
+    return _filled("stop, and take the checkpoint with the best evaluation reward (about {at})", a)
 
 
 def _compare_resume(a: Action) -> str:
+    check = "the optimizer state is loaded, the learning rate and the data order continue"
     changes = ", ".join(part.clause for part in a.parts)
     seen = f" (here {changes})" if changes else ""
-    return f"stop, and compare both sides of the resume at {step_name(a)}: {_CHECK_RESUME}{seen}"
-
-
-def _always(clause: str) -> Callable[[Action], str]:
-    return lambda a: clause
+    return f"stop, and compare both sides of the resume at {step_name(a)}: {check}{seen}"
 
 
 _LOOK: Mapping[str, str] = {
@@ -137,10 +134,6 @@ _LOG: Mapping[str, str] = {
 }
 
 
-def _change_setting(a: Action) -> str:
-    return _SETTINGS[a.setting](a)
-
-
 def _rate(a: Action) -> str:
     """Another learning rate."""
     n = a.numbers
@@ -163,16 +156,14 @@ def _limit(a: Action) -> str:
     return f"raise the completion length limit, or ask for shorter completions{pays}"
 
 
-_SETTINGS: Mapping[str, Callable[[Action], str]] = {
+_SETTINGS: Mapping[str, Template] = {
     "learning_rate": _rate,
     "group_size": _groups,
-    "prompts_per_step": lambda a: (
-        f"use more prompts per step if noise hides the rise (noise of one row: {a.numbers['noise']:.2g})"
-    ),
+    "prompts_per_step": "use more prompts per step if noise hides the rise (noise of one row: {noise:.2g})",
     "max_completion_length": _limit,
-    "staleness": _always("train on fresher samples: fewer updates between sampling and training"),
-    "entropy": _always("raise the upper clip range or the sampling temperature, or add an entropy bonus"),
-    "kl_weight": _always("raise the weight of the KL term, or stop at a KL budget"),
+    "staleness": "train on fresher samples: fewer updates between sampling and training",
+    "entropy": "raise the upper clip range or the sampling temperature, or add an entropy bonus",
+    "kl_weight": "raise the weight of the KL term, or stop at a KL budget",
 }
 
 
@@ -182,35 +173,37 @@ def _log_signal(a: Action) -> str:
     return _LOG[a.subject]
 
 
-_ACTIONS: Mapping[str, Callable[[Action], str]] = {
+_ACTIONS: Mapping[str, Template] = {
     "go_on": _go_on,
-    "go_on_if_cheap": _go_on_if_cheap,
-    "go_on_for_rare_gain": _go_on_for_rare_gain,
+    "go_on_if_cheap": "go on only if its steps are cheap: {gain}",
+    "go_on_for_rare_gain": (
+        "go on to step {step:g} only for a rare large gain: it pays on average, and with {pays} chance alone"
+    ),
     "look_again": _look_again,
-    "wait": _wait,
+    "wait": _WAIT,
     "watch": _watch,
     "plan_more_steps": _plan_more_steps,
-    "no_further_gain": _no_further_gain,
+    "no_further_gain": "no further gain expected: {gain}",
     "stop": _stop,
     "go_back": _go_back,
     "start_over": _start_over,
     "take_checkpoint": _take_checkpoint,
-    "score_checkpoints": _always("stop, and score the kept checkpoints on evaluation prompts to choose one"),
-    "compare_checkpoints": _always("stop, and score the checkpoints before and after the onset on evaluation prompts"),
+    "score_checkpoints": "stop, and score the kept checkpoints on evaluation prompts to choose one",
+    "compare_checkpoints": "stop, and score the checkpoints before and after the onset on evaluation prompts",
     "compare_resume": _compare_resume,
-    "restart": _always(
+    "restart": (
         "stop; restart from an earlier checkpoint in bfloat16 or float32 with clipped gradients: weights that have "
         "seen a NaN cannot be recovered"
     ),
-    "new_run": _always("stop; the next run needs more steps, other prompts or another learning rate"),
+    "new_run": "stop; the next run needs more steps, other prompts or another learning rate",
     "look": lambda a: _LOOK[a.subject],
-    "check_update": _always(
+    "check_update": (
         "upgrade DeepSpeed (0.15.4 reports 0), and check that weights change: are adapters frozen, does gradient "
         "checkpointing lack input gradients, is the loss scale 0?"
     ),
-    "change_setting": _change_setting,
+    "change_setting": lambda a: _filled(_SETTINGS[a.setting], a),
     "change_prompts": lambda a: _PROMPTS[a.subject],
     "log_signal": _log_signal,
-    "judge_by_task": _always("judge the run by the task's own score, and lower the weight of the format reward"),
+    "judge_by_task": "judge the run by the task's own score, and lower the weight of the format reward",
 }
 """Kind → its template."""

@@ -24,7 +24,7 @@ _SCORE = ("reward", "eval_reward")
 
 def _log(f: Facts, column: str) -> Action:
     """To log a signal, or to name the candidate key of its column."""
-    return Action(kind="log_signal", subject=column, key=plain(f.suggested.get(column, ("",))[0], 80))
+    return Action(kind="log_signal", subject=column, key=plain(f.view.run.suggested.get(column, ("",))[0], 80))
 
 
 class ActionRow(NamedTuple):
@@ -188,8 +188,8 @@ ACTIONS: dict[str, ActionRow] = {
     ),
     "entropy term": ActionRow(
         Action(kind="change_setting", setting="entropy"),
-        lambda f: f.entropy,
-        lambda f: f.broken or f.entropy_grew,
+        lambda f: "entropy" in f.view.run.signals,
+        lambda f: f.broken or any(x.signals == ("entropy",) for x in f.signs),
     ),
     "KL term": ActionRow(Action(kind="change_setting", setting="kl_weight"), lambda f: not math.isnan(f.kl)),
     "read completions": ActionRow(Action(kind="look", subject="completions")),

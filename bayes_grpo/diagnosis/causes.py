@@ -17,9 +17,11 @@ from bayes_grpo.diagnosis.actions import ACTIONS, advice
 from bayes_grpo.diagnosis.facts import Facts, fall_of
 from bayes_grpo.diagnosis.few_rows import late_findings
 from bayes_grpo.diagnosis.mode import Episode, failure_names
+from bayes_grpo.diagnosis.modes.dynamical_instability import evaluation_lost
 from bayes_grpo.diagnosis.records import Action, Finding, FindingKind
 from bayes_grpo.diagnosis.status import MODES, Status, StatusWord
 from bayes_grpo.diagnosis.story import kind_of, over_findings, resume_at
+from bayes_grpo.diagnosis.strain import scheduled_part, swings
 from bayes_grpo.signals.thresholds import THRESHOLDS
 
 BROKE = ("dynamical_instability", "lost_values")
@@ -105,11 +107,12 @@ def _constant(facts: Facts) -> Answer | None:
 
 def _scheduled(facts: Facts) -> Answer | None:
     """A total that falls because the weight of one component is scheduled."""
-    if facts.scheduled is None:
+    name = scheduled_part(facts.view)
+    if name is None:
         return None
-    path = facts.view.paths.components[facts.scheduled]
+    path = facts.view.paths.components[name]
     everywhere = np.ones(len(path.now), bool)
-    fell = fall_of(facts.scheduled, path, everywhere, "scheduled_weight", probability=_SEEN)
+    fell = fall_of(name, path, everywhere, "scheduled_weight", probability=_SEEN)
     total = facts.view.reward
     levels = {"total_best": float(np.median(total.best)), "total_now": float(np.median(total.now))}
     return Answer("watch", replace(fell, numbers={**fell.numbers, **levels}), "scheduled weight")
@@ -121,16 +124,17 @@ def _lost(facts: Facts) -> Answer | None:
     if e is None:
         return None
     view = facts.view
-    if facts.lost >= max(facts.evaluation_lost, THRESHOLDS.half):
+    of_evaluation = evaluation_lost(view)
+    evaluation = 0.0 if of_evaluation is None else float(of_evaluation[:, -1].mean())
+    if facts.lost >= max(evaluation, THRESHOLDS.half):
         lost = view.reward.lost()[:, -1]
         found = fall_of(
             view.paths.reward_key, view.reward, lost, "lost_reward", parts=(*facts.falls[:1], *facts.signs[:1])
         )
         return Answer("failed", _begun(facts, found, e))
-    if facts.evaluation_lost >= THRESHOLDS.half and view.held_out is not None:
+    if evaluation >= THRESHOLDS.half and view.held_out is not None:
         lost = view.held_out.lost()[:, -1]
-        name = "gold_reward" if view.paths.held_out_name == "gold" else "eval_reward"
-        found = fall_of(name, view.held_out, lost, "lost_reward", parts=facts.signs[:1])
+        found = fall_of(view.paths.held_out_key, view.held_out, lost, "lost_reward", parts=facts.signs[:1])
         return Answer("failed", _begun(facts, found, e))
     if facts.signs:
         return Answer("failing", _begun(facts, Finding(kind="instability_signs", parts=facts.signs[:2]), e))
@@ -163,7 +167,7 @@ def _evaluation(facts: Facts) -> Answer | None:
     most = max(facts.held_out_falls, facts.held_out_stays)
     if path is None or facts.solved or most < THRESHOLDS.probable:
         return None
-    name = "gold_reward" if facts.view.paths.held_out_name == "gold" else "eval_reward"
+    name = facts.view.paths.held_out_key
     train = facts.view.reward
     rose = {"train_start": float(np.median(train.start)), "train_now": float(np.median(train.now))}
     p = _SEEN * most
@@ -186,7 +190,8 @@ def _form(facts: Facts) -> Answer | None:
 
 def _swings(facts: Facts) -> Answer | None:
     """A reward that goes up and down again and again: it holds on average, so a look and no alarm."""
-    if facts.swings < THRESHOLDS.probable:
+    share = float(swings(facts.view)[:, -1].mean())
+    if share < THRESHOLDS.probable:
         return None
     path = facts.view.reward
     late = path.mean[len(path.mean) // 2 :]
@@ -196,9 +201,7 @@ def _swings(facts: Facts) -> Answer | None:
         "times": float(np.median(path.returns()[:, -1])),
     }
     key = (facts.view.paths.reward_key,)
-    return Answer(
-        "watch", Finding(kind="swings", signals=key, numbers=numbers, probability=_SEEN * facts.swings), "swings"
-    )
+    return Answer("watch", Finding(kind="swings", signals=key, numbers=numbers, probability=_SEEN * share), "swings")
 
 
 def _solved(facts: Facts) -> Answer | None:
@@ -235,7 +238,8 @@ def _other(facts: Facts) -> Answer | None:
 
 def _signs(facts: Facts) -> Answer | None:
     """A strong sign of instability, or two, while the reward holds: a look, no alarm."""
-    if not facts.strong_sign and len(facts.signs) < 2:
+    strong = any(x.signals[0] in ("grad_norm", "loss", "kl") for x in facts.signs)
+    if not strong and len(facts.signs) < 2:
         return None
     found = Finding(kind="instability_signs", parts=facts.signs[:2], probability=facts.failing)
     return Answer("watch", found, "ended" if facts.ended else "instability signs")
@@ -299,11 +303,14 @@ def _calm(facts: Facts) -> Answer:
     rises = facts.under_way("growing")
     rests = facts.under_way("plateaued")
     calm = 1.0 - facts.failing
+    rise = view.rise[:, -1]
+    crept = float((rise > 0.0).mean()) >= THRESHOLDS.sure
+    rose = crept and float((rise > THRESHOLDS.material).mean()) >= THRESHOLDS.probable
     levels = {
         "start": float(np.median(path.start)),
         "now": float(np.median(path.now)),
-        "crept": float(facts.crept),
-        "probably": float(facts.probably_rose),
+        "crept": float(crept),
+        "probably": float(rose),
     }
 
     def found(kind: FindingKind, p: float, **numbers: float) -> Finding:
@@ -321,7 +328,6 @@ def _calm(facts: Facts) -> Answer:
         spent = facts.spent_rate
         at = None if spent is None or spent.zero_step is None else facts.step_name(spent.zero_step)
         left = {} if spent is None else {"rate_left": spent.left}
-        rose = facts.probably_rose
         ended = replace(found("ended" if rose else "ended_flat", calm, **planned, **left), at=at)
         return Answer("done", ended, "ended" if rose else "ended flat")
     if rises >= THRESHOLDS.probable and rises >= rests:
@@ -333,12 +339,12 @@ def _calm(facts: Facts) -> Answer:
         return Answer("done", found("at_rest", rests), "at rest")
     if rests >= THRESHOLDS.probable and facts.rows >= THRESHOLDS.waste_rows:
         return Answer("watch", found("flat", rests))
-    if facts.rose or facts.crept:
+    if facts.rose or crept:
         return Answer("fine", found("risen", calm))
     doubt = min(max(rises, 1.0 - rises), calm)
     if facts.rows < THRESHOLDS.direct_rows:
         return _few(facts, found("too_early", doubt))
-    if facts.slipped:
+    if float((rise < 0.0).mean()) >= THRESHOLDS.sure:
         return Answer("unclear", found("slipped", doubt), "ends low")
     if facts.rows < THRESHOLDS.waste_rows:
         return Answer("unclear", found("too_early", doubt))

@@ -14,13 +14,12 @@ from bayes_grpo.diagnosis.causes import status_of
 from bayes_grpo.diagnosis.facts import Facts
 from bayes_grpo.diagnosis.few_rows import SINGLE_STEPS, status_of_rows
 from bayes_grpo.diagnosis.freshness import freshness
-from bayes_grpo.diagnosis.mode import HELD_OUT, Timeline, all_modes, timeline_of
+from bayes_grpo.diagnosis.mode import HELD_OUT, Timeline, all_modes, probabilities_of, timeline_of
 from bayes_grpo.diagnosis.modes.lost_gradient import zeros_of
 from bayes_grpo.diagnosis.plausibility import implausible, negative_kl, of_groups
-from bayes_grpo.diagnosis.records import Action
+from bayes_grpo.diagnosis.records import Action, Finding
 from bayes_grpo.diagnosis.result import Diagnosis, Onset
-from bayes_grpo.diagnosis.status import MODES, ModeProbabilities
-from bayes_grpo.diagnosis.story import progress_text, resume_behind, story, sudden_events
+from bayes_grpo.diagnosis.story import progress_text, resume_behind, sudden_events
 from bayes_grpo.diagnosis.view import RunView
 from bayes_grpo.diagnosis.wording import joined
 from bayes_grpo.logs.reading import RunLike, as_run
@@ -76,11 +75,11 @@ def diagnose(run: RunLike, *, up_to_step: float | None = None, rollouts: Rollout
     view = RunView.of(shown, gain)
     rows = max(len(shown.step), len(shown.eval_step))
     status = status_of_rows(shown)
-    sentence = status.headline
+    happened: tuple[Finding, ...] = ()
     timeline = None
     evidence = {}
     zeros = None
-    estimate = ModeProbabilities({m.name: m.chances.unseen for m in all_modes() if m.name in MODES})
+    assumed: tuple[str, ...] = ()
     onsets = {}
     remedies = {}
     missing = () if shown.has_reward or shown.has_eval else ("reward",)
@@ -88,7 +87,7 @@ def diagnose(run: RunLike, *, up_to_step: float | None = None, rollouts: Rollout
     empty = tuple(x for x in useful if len(shown.step) and shown.not_finite(x).all())
     if view is not None:
         timeline = timeline_of(view)
-        estimate = timeline.now
+        assumed = (view.paths.ends.assumed,) if view.paths.ends.assumed else ()
         zeros = zeros_of(view)
         evidence = _evidence(timeline, view) | ({} if zeros is None else {"zero_loss": zeros.clause})
         evidence |= {x.kind: x.clause for x in (negative_kl(shown), freshness(shown)) if x is not None}
@@ -105,11 +104,10 @@ def diagnose(run: RunLike, *, up_to_step: float | None = None, rollouts: Rollout
         happened = sudden_events(view)
         if rows > SINGLE_STEPS:
             status = status_of(facts, happened)
-            sentence = story(timeline, view, status.finding.mode, happened)
     return Diagnosis(
         status=status,
-        sentence=f"{sentence} {gain.sentence}" if gain else sentence,
-        probability=estimate.probability,
+        events=happened,
+        probability=(probabilities_of(None) if timeline is None else timeline.now).probability,
         evidence=evidence,
         onsets=onsets,
         remedies=remedies,
@@ -117,25 +115,13 @@ def diagnose(run: RunLike, *, up_to_step: float | None = None, rollouts: Rollout
         empty=empty,
         suggested=shown.suggested,
         about=about,
-        notes=(
-            *shown.notes,
-            *implausible(shown),
-            *_assumed(view),
-            *doubts,
-        ),
+        notes=(*shown.notes, *implausible(shown), *assumed, *doubts),
         paths=None if view is None else view.paths,
         timeline=timeline,
         gain=gain,
         zeros=zeros,
         parts=() if view is None else parts_of(view.paths),
     )
-
-
-def _assumed(view: RunView | None) -> tuple[str, ...]:
-    """Assumptions behind the range of the reward."""
-    if view is None or not view.paths.ends.assumed:
-        return ()
-    return (view.paths.ends.assumed,)
 
 
 def _evidence(timeline: Timeline, view: RunView) -> dict[str, str]:

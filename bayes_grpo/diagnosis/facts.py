@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,11 +9,11 @@ import numpy as np
 
 from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.mode import Timeline
-from bayes_grpo.diagnosis.modes.dynamical_instability import evaluation_lost, reward_lost
+from bayes_grpo.diagnosis.modes.dynamical_instability import reward_lost
 from bayes_grpo.diagnosis.modes.reward_hacking import changes, stays_behind
 from bayes_grpo.diagnosis.records import Finding
 from bayes_grpo.diagnosis.story import Resume
-from bayes_grpo.diagnosis.strain import growths, scheduled_part, swings
+from bayes_grpo.diagnosis.strain import growths
 from bayes_grpo.diagnosis.view import RunView
 from bayes_grpo.signals.path import SignalPath
 from bayes_grpo.signals.run_paths import SpentRate, best_checkpoint, spent_rate
@@ -68,17 +67,6 @@ class Facts:
         return float(reward_lost(self.view)[:, -1].mean())
 
     @cached_property
-    def evaluation_lost(self) -> float:
-        """Share of the draws in which the evaluation reward is lost while the train reward has not risen."""
-        found = evaluation_lost(self.view)
-        return 0.0 if found is None else float(found[:, -1].mean())
-
-    @cached_property
-    def swings(self) -> float:
-        """Share of the draws in which the reward goes up and down again and again."""
-        return float(swings(self.view)[:, -1].mean())
-
-    @cached_property
     def fell(self) -> float:
         """Share of the draws in which the reward, not the evaluation reward, lies below its best."""
         return float(self.view.reward.fell()[:, -1].mean())
@@ -97,22 +85,12 @@ class Facts:
     @cached_property
     def declined(self) -> bool:
         """Whether it lies below its start by any amount, and nothing else is to be suspected."""
-        return float((self._rise < 0.0).mean()) > 1.0 - THRESHOLDS.suspect
+        return float((self.view.rise[:, -1] < 0.0).mean()) > 1.0 - THRESHOLDS.suspect
 
     @cached_property
     def signs(self) -> tuple[Finding, ...]:
         """Signs of instability: signals that grew, the most certain first."""
         return growths(self.view)
-
-    @property
-    def strong_sign(self) -> bool:
-        """Whether a sign warrants a look alone: a gradient norm or loss that multiplied."""
-        return any(x.signals[0] in ("grad_norm", "loss", "kl") for x in self.signs)
-
-    @property
-    def entropy_grew(self) -> bool:
-        """Whether the entropy has doubled."""
-        return any(x.signals == ("entropy",) for x in self.signs)
 
     @cached_property
     def kl(self) -> float:
@@ -141,29 +119,9 @@ class Facts:
         return self.checkpoint is not None and self.checkpoint >= self.view.last_step
 
     @property
-    def _rise(self) -> np.ndarray:
-        """Draws of the reward's change from its start to now, as a share of its span, shape (draws,)."""
-        return self.view.rise[:, -1]
-
-    @property
     def rose(self) -> bool:
         """Whether the reward has risen, almost surely and by an amount that matters."""
         return self.view.rose
-
-    @property
-    def slipped(self) -> bool:
-        """Whether it lies below the start almost surely, by any amount."""
-        return float((self._rise < 0.0).mean()) >= THRESHOLDS.sure
-
-    @property
-    def probably_rose(self) -> bool:
-        """Whether it lies above the start almost surely, and more probably than not by an amount that matters."""
-        return self.crept and float((self._rise > THRESHOLDS.material).mean()) >= THRESHOLDS.probable
-
-    @property
-    def crept(self) -> bool:
-        """Whether it lies above the start almost surely, by any amount."""
-        return float((self._rise > 0.0).mean()) >= THRESHOLDS.sure
 
     @property
     def resting(self) -> bool:
@@ -262,11 +220,6 @@ class Facts:
         return size if size >= 2 else None
 
     @property
-    def entropy(self) -> bool:
-        """Whether an entropy is logged."""
-        return "entropy" in self.view.run.signals
-
-    @property
     def noise(self) -> float:
         """Standard deviation of a row."""
         return self.view.reward.noise
@@ -327,11 +280,6 @@ class Facts:
         return tuple(out)
 
     @cached_property
-    def scheduled(self) -> str | None:
-        """The component whose weight a schedule takes down; None where none is."""
-        return scheduled_part(self.view)
-
-    @cached_property
     def held_out_falls(self) -> float:
         """Share of the draws in which the evaluation reward lies below its best by a tenth of it."""
         path = self.view.held_out
@@ -349,11 +297,6 @@ class Facts:
         stays = stays_behind(gain, shared)[:, -1]
         near_top = np.isfinite(path.low) & (path.now > _NEAR_BEST * path.span)
         return float((stays & ~near_top).mean())
-
-    @property
-    def suggested(self) -> Mapping[str, tuple[str, ...]]:
-        """Column that was not recognized → candidate keys of the log."""
-        return self.view.run.suggested
 
     def step_name(self, step: float):
         """A step as the log counts it."""

@@ -61,15 +61,13 @@ class Mode:
     Attributes:
         name: Standard name, as in results.
         is_failure: Whether it needs an action.
-        required_signal: Signal that it requires, in words; "" where the reward suffices.
-        wants: Further useful signals, by their canonical names, or `HELD_OUT`.
+        wants: Useful signals, by their canonical names, or `HELD_OUT`.
         chances: Map from the share of draws to a probability.
         remedies: Names of `actions.ACTIONS`, the most useful first.
     """
 
     name: ClassVar[str]
     is_failure: ClassVar[bool] = True
-    required_signal: ClassVar[str] = ""
     wants: ClassVar[tuple[str, ...]] = ()
     chances: ClassVar[Calibration] = MEASURED
     remedies: ClassVar[tuple[str, ...]] = ()
@@ -105,14 +103,9 @@ class Mode:
         return (MEASURED if self.certain(view) else self.chances).at(share)
 
 
+@cache
 def all_modes() -> tuple[Mode, ...]:
     """Every mode found in the package `bayes_grpo.diagnosis.modes`: the four failures first, the rest by name."""
-    return _modes_in(tuple(modes.__path__))
-
-
-@cache
-def _modes_in(path: tuple[str, ...]) -> tuple[Mode, ...]:
-    """The modes, looked for once for each search path of the package."""
     found = [module.MODE for module in modules_in(modes)]
     place = {name: i for i, name in enumerate(MODES)}
     return tuple(sorted(found, key=lambda m: (place.get(m.name, len(place)), m.name)))
@@ -125,14 +118,9 @@ def failure_names() -> frozenset[str]:
 
 def probabilities_of(view: RunView | None) -> ModeProbabilities:
     """Probabilities of the four failures at the last row, and of other failures where the log shows them."""
-    found = {}
-    for mode in all_modes():
-        holds = None if view is None or not mode.is_failure else mode.holds(view)
-        if view is not None and holds is not None:
-            found[mode.name] = float(mode.probability(view, holds)[-1])
-        elif mode.name in MODES:
-            found[mode.name] = mode.chances.unseen
-    return ModeProbabilities(found)
+    if view is not None:
+        return timeline_of(view).now
+    return ModeProbabilities({mode.name: mode.chances.unseen for mode in all_modes() if mode.name in MODES})
 
 
 def probabilities_after(run: Run, rows: int) -> ModeProbabilities:

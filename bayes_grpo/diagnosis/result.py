@@ -44,7 +44,7 @@ class Diagnosis(ModeProbabilities, Result):
 
     Attributes:
         status: The status and the one action to take now.
-        sentence: The story: present failures, earlier ones, and those that the log cannot show.
+        events: Dips, jumps and resumes, in the order of their steps.
         probability: Mode → probability that it is under way, whatever else is: the four failures, and others where the
             log has a signal for them. They do not exclude one another and do not sum to one.
         evidence: Name → what the log shows, a clause: "progress" and the modes; empty without enough rows.
@@ -63,7 +63,7 @@ class Diagnosis(ModeProbabilities, Result):
     """
 
     status: Status
-    sentence: str
+    events: tuple[Finding, ...]
     probability: Mapping[str, float]
     evidence: Mapping[str, str]
     onsets: Mapping[str, Onset]
@@ -79,8 +79,16 @@ class Diagnosis(ModeProbabilities, Result):
     suggested: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     parts: tuple[PartTrend, ...] = ()
 
-    also_in_json = ("failing",)
+    also_in_json = ("sentence", "failing")
     not_in_json = ("paths", "suggested")
+
+    @property
+    def sentence(self) -> str:
+        """What the log shows, and what happened before; what the gain is made of."""
+        events = joined(x.clause for x in self.events)
+        gain = self.gain.sentence if self.gain else ""
+        parts = (self.status.headline, f"Earlier: {events}." if events else self.status.past, gain)
+        return " ".join(part for part in parts if part)
 
     def to_frame(self) -> pd.DataFrame:
         """One row a mode: the probability that it is under way, when it began, and what to do."""

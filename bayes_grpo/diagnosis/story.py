@@ -1,4 +1,4 @@
-"""The story of a run: present failures, earlier ones, and the failures that its log cannot show, in this order.
+"""The story of a run: how its reward changed, what happened at once, and what is over.
 
 A resume at which a fall begins is its first suspect. It loads weights and may lose the rest: the optimizer's moments,
 the place in the learning-rate schedule, the order of the data, the reference policy.
@@ -13,15 +13,12 @@ import numpy as np
 
 from bayes_grpo.common.intervals import interval, percent, span_text
 from bayes_grpo.common.text import StepName
-from bayes_grpo.diagnosis.mode import Episode, Timeline, all_modes, failure_names
+from bayes_grpo.diagnosis.mode import Episode, Timeline, failure_names
 from bayes_grpo.diagnosis.records import Finding, FindingKind
-from bayes_grpo.diagnosis.status import MODES
 from bayes_grpo.diagnosis.view import RunView
-from bayes_grpo.diagnosis.wording import joined, label_of
 from bayes_grpo.logs.run import Run
 from bayes_grpo.signals.events import dips_of, jumps_of
 from bayes_grpo.signals.logged import Logged
-from bayes_grpo.signals.thresholds import THRESHOLDS
 
 _SIDE_ROWS = 6
 """Rows on each side of a resume whose medians are compared."""
@@ -31,22 +28,6 @@ _RESUMED = 1.5
 _SLACK_PART = 16
 _LONGEST_SLACK = 12
 """Rows by which the onset of a failure may come before the resume behind it, at most."""
-LEFT_BY_SOLVED = ("advantage_degeneracy", "policy_concentration", "idle_steps", "one_sided_groups")
-"""Modes that a solved task causes: zero-variance groups and low entropy are no failure there."""
-
-
-def story(timeline: Timeline, view: RunView, first: str = "", happened: Sequence[Finding] = ()) -> str:
-    """The verdict in words.
-
-    Args:
-        timeline: Of the run.
-        view: The run.
-        first: Mode of the status; the story begins with it where it is under way.
-        happened: Sudden events that are over.
-    """
-    over = joined(x.clause for x in (*happened, *over_findings(timeline)))
-    parts = [_now(timeline, view, first), over and f"Earlier, now over: {over}.", _unseen(timeline)]
-    return " ".join(part for part in parts if part)
 
 
 def progress_text(view: RunView) -> str:
@@ -62,43 +43,16 @@ def progress_text(view: RunView) -> str:
     )
 
 
-def _now(timeline: Timeline, view: RunView, first: str) -> str:
-    failures = failure_names()
-    found = [e for e in timeline.probable(over=False) if e.mode in failures]
-    if found:
-        found.sort(key=lambda e: (e.mode != first, e.mode not in MODES, -e.probability))
-        lead, *others = map(_episode, found)
-        if first == "plateaued" and found[0].mode in LEFT_BY_SOLVED:  # the status calls the task solved
-            lead = f"expected for a solved task: {lead}"
-        return f"{lead[:1].upper()}{lead[1:]}." + "".join(f" Also {other}." for other in others)
-    progress = progress_text(view)
-    shown = f"{progress[:1].upper()}{progress[1:]}"
-    moves = [e for e in timeline.probable(over=False) if e.mode not in failures]
-    if moves:
-        last = max(moves, key=lambda e: (e.mode == first, e.probability))
-        word = "rising" if last.mode == "growing" else "flat"
-        since = f"The reward has been {word} since about step {last.onset.median:.0f} ({percent(last.probability)})."
-        shown = f"{since} {shown}"
-    estimate = timeline.now
-    listed = sorted(MODES, key=lambda mode: -estimate.probability[mode])[:2]
-    which = ", ".join(f"{label_of(mode)} {percent(estimate.probability[mode])}" for mode in listed)
-    if estimate.failing >= THRESHOLDS.probable:
-        fails = percent(estimate.failing)
-        return f"A failure is likely ({fails}), but the log does not show which: {which}. {shown}."
-    return f"No failure is likely ({which}). {shown}."
-
-
 def kind_of(mode: str) -> FindingKind:
     """The kind of a mode's finding: its name."""
     return cast(FindingKind, mode)
 
 
-def over_findings(timeline: Timeline, modes: Collection[str] = ()) -> list[Finding]:
-    """Failures that are over: of all modes, or of some."""
-    failures = modes or failure_names()
+def over_findings(timeline: Timeline, modes: Collection[str]) -> list[Finding]:
+    """Failures of some modes that are over."""
     by_mode: dict[str, list[Episode]] = {}
     for e in timeline.probable(over=True):
-        if e.mode in failures:
+        if e.mode in modes:
             by_mode.setdefault(e.mode, []).append(e)
     return [_over(episodes) for episodes in by_mode.values()]
 
@@ -113,18 +67,6 @@ def _over(episodes: Sequence[Episode]) -> Finding:
         probability=max(e.probability for e in episodes),
         severity=first.severity_text if len(episodes) == 1 else "",
     )
-
-
-def _unseen(timeline: Timeline) -> str:
-    """Failures of the four that the log cannot show, and the signal each needs; "" without any."""
-    found = [m for m in all_modes() if m.name in MODES and m.required_signal and not timeline.modes[m.name].seen]
-    return f"Not checked: {', '.join(f'{label_of(m.name)} (log {m.required_signal})' for m in found)}." if found else ""
-
-
-def _episode(e: Episode) -> str:
-    """A failure under way, with its onset and severity."""
-    since = f"{label_of(e.mode)} ({percent(e.probability)}) since about step {span_text(e.onset, '.0f')}"
-    return f"{since}: {e.severity_text}" if e.severity_text else since
 
 
 _COMPARED = ("learning_rate", "grad_norm", "kl", "entropy", "completion_length")

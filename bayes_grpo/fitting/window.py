@@ -16,8 +16,9 @@ import numpy as np
 from bayes_grpo.common.errors import BayesGrpoError, FitError, SettingError
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rows.rows_of import rows_of
-from bayes_grpo.signals.loss import Fallen, fallen_of, last_lost, reward_path
+from bayes_grpo.signals.loss import Fallen, fallen_of, last_lost
 from bayes_grpo.signals.path import SignalPath
+from bayes_grpo.signals.run_paths import reward_path
 
 FitRows = Literal["since_break", "all"]
 """Rows to fit: those since the reward last broke, or all of them."""
@@ -57,7 +58,7 @@ def fit_window(run: Run, signal: str = "auto") -> FitWindow:
         table = rows_of(run, signal)
     except BayesGrpoError:  # the fit says why
         return FitWindow()
-    path = reward_path(run, table.signal)
+    path = reward_path(run, evaluation=table.signal != "reward")
     if path is None:
         return FitWindow()
     fallen = fallen_of(path)

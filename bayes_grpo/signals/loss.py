@@ -7,12 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from bayes_grpo.logs.run import Run
-from bayes_grpo.rows.known_noise import expected_noise
-from bayes_grpo.rows.reward_range import RewardRange, both_ends
+from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.series import stretches
 from bayes_grpo.signals.logged import Logged
 from bayes_grpo.signals.path import SignalPath
-from bayes_grpo.signals.run_paths import RunPaths, best_checkpoint, fit_reward
+from bayes_grpo.signals.run_paths import RunPaths, best_checkpoint, fit_reward, reward_path
 from bayes_grpo.signals.thresholds import THRESHOLDS
 
 _FIRST_BLOCKS = 2
@@ -66,7 +65,7 @@ def fallen_in(run: Run, signal: str) -> Fallen | None:
     paths = RunPaths.of(run)
     if paths is None:
         return None
-    path = paths.reward if paths.reward_key == signal else reward_path(run, signal)
+    path = paths.reward if paths.reward_key == signal else reward_path(run, evaluation=signal != "reward")
     return None if path is None else fallen_of(path, best_checkpoint(paths))
 
 
@@ -74,17 +73,6 @@ def last_lost(path: SignalPath) -> tuple[float, float] | None:
     """First and last step of the last stretch in which a reward is probably lost, back or not; None without one."""
     found = stretches(path.lost().mean(axis=0) >= THRESHOLDS.probable)
     return None if not found else (float(path.step[found[-1][0]]), float(path.step[found[-1][1]]))
-
-
-def reward_path(run: Run, signal: str) -> SignalPath | None:
-    """Path of a run's "reward" (train) or evaluation reward; None with fewer than two values."""
-    train = signal == "reward"
-    logged = Logged.of(run.step, run.reward) if train else Logged.of(run.eval_step, run.eval_reward)
-    if not logged.rows:
-        return None
-    ends = both_ends(logged.value, dict(run.settings.items()))
-    noise = expected_noise(run) if train else None
-    return fit_reward(logged, ends, evaluation=not train, noise=noise)
 
 
 def rows_collapsed(value: np.ndarray) -> bool:

@@ -15,7 +15,7 @@ from bayes_grpo.rows.known_noise import expected_noise
 from bayes_grpo.rows.reward_range import RewardRange, both_ends
 from bayes_grpo.rows.series import ExpectedNoise
 from bayes_grpo.signals.logged import Logged
-from bayes_grpo.signals.path import EVALUATION_PRIOR, SignalPath, fit_path
+from bayes_grpo.signals.path import EVALUATION_PRIOR, LEAST_PATH_ROWS, SignalPath, fit_path
 from bayes_grpo.signals.thresholds import THRESHOLDS
 
 SIZE_FLOORS: Mapping[str, float] = {"grad_norm": 1e-9, "kl": 1e-5, "loss": 1e-6}
@@ -48,18 +48,13 @@ class RunPaths:
     @classmethod
     def of(cls, run: Run) -> RunPaths | None:
         """The paths of a run; None where neither reward has two values."""
-        train = Logged.of(run.step, run.reward)
         evaluation = Logged.of(run.eval_step, run.eval_reward)
         gold = Logged.of(run.step, run.values("gold_reward"))
-        uses_eval = train.rows < 2 <= evaluation.rows
-        judged = evaluation if uses_eval else train
-        if judged.rows < 2:
-            return None
-        ends = both_ends(judged.value, dict(run.settings.items()))
-        noise = None if uses_eval else expected_noise(run)
-        reward = fit_reward(judged, ends, evaluation=uses_eval, noise=noise)
+        uses_eval = np.isfinite(run.reward).sum() < LEAST_PATH_ROWS <= evaluation.rows
+        reward = reward_path(run, evaluation=uses_eval)
         if reward is None:
             return None
+        ends = both_ends(reward.logged.value, dict(run.settings.items()))
         name, other = "evaluation", evaluation
         if gold.rows > evaluation.rows:
             name, other = "gold", gold
@@ -94,6 +89,11 @@ class RunPaths:
         """Canonical name of the reward."""
         return "eval_reward" if self.uses_eval else "reward"
 
+    @property
+    def held_out_key(self) -> str:
+        """Canonical name of the reward that `held_out` is of."""
+        return "gold_reward" if self.held_out_name == "gold" else "eval_reward"
+
     def _signal(self, name: str, values: np.ndarray) -> SignalPath | None:
         seed = 10 + _SEEDS.index(name) if name in _SEEDS else 9
         floor = self._log_floor(name)
@@ -125,6 +125,15 @@ class RunPaths:
             for i, (name, values) in enumerate(columns.items())
         }
         return {name: path for name, path in found.items() if path is not None}
+
+
+def reward_path(run: Run, evaluation: bool) -> SignalPath | None:
+    """Path of a run's train or evaluation reward; None with fewer than two values."""
+    logged = Logged.of(run.eval_step, run.eval_reward) if evaluation else Logged.of(run.step, run.reward)
+    if logged.rows < LEAST_PATH_ROWS:
+        return None
+    ends = both_ends(logged.value, dict(run.settings.items()))
+    return fit_reward(logged, ends, evaluation, None if evaluation else expected_noise(run))
 
 
 def fit_reward(

@@ -59,8 +59,7 @@ def diagnosis_document(d: Diagnosis) -> Document:
         table=mode_table(d),
         plot=Drawing(partial(_drawn, d), f"Rewards and signals with their trends. {answer}", ratio=0.7),
         sections=(
-            section("Story", sentence_case(d.sentence, 900)),
-            section("What happened", tables=episode_tables(d)),
+            section("What happened", *(x.sentence for x in d.events), tables=episode_tables(d)),
             section("Evidence", *evidence_lines(d)),
             section("What to do", *remedy_lines(d)),
             section("Parts", tables=(parts_table(d),) if d.parts else ()),

@@ -20,7 +20,7 @@ def update_document(u: Update) -> Document:
     return Document(
         title=u.name,
         about=f"step {u.step:g}, {u.rows} rows, last reward {u.reward:.4g} ({u.seconds:.1f} s)",
-        answer=sentence_case(status.headline) if status else u.diagnosis or "Too early to tell.",
+        answer=sentence_case(status.headline) if status else "Too early to tell.",
         why=f"Based on {status.evidence}." if status else "",
         do=status.action.sentence if status else "",
         status=status.status if status else "",
@@ -30,7 +30,6 @@ def update_document(u: Update) -> Document:
         sections=(
             *_alarms(u),
             section("Outlook", *outlook),
-            section("Diagnosis", u.diagnosis),
             section("Notes", *u.notes[-6:]),
         ),
         docs="how/watch",

@@ -127,7 +127,6 @@ class Update(ModeProbabilities, Result):
         rows: Rewards so far.
         reward: The last of them.
         probability: Mode → probability that it is under way, whatever else is; empty where no diagnosis could be made.
-        diagnosis: The diagnosis in words.
         outlook: The forecast; None without one.
         alarms: Alarms that no earlier look raised.
         alarmed: Failure → last step of the look that raised its alarm, of all looks so far.
@@ -141,7 +140,6 @@ class Update(ModeProbabilities, Result):
     rows: int
     reward: float
     probability: Mapping[str, float]
-    diagnosis: str
     outlook: Outlook | None
     alarms: tuple[Alarm, ...]
     alarmed: Mapping[str, float]
@@ -153,9 +151,9 @@ class Update(ModeProbabilities, Result):
 
     @property
     def sentence(self) -> str:
-        """The look in words: status, alarms, diagnosis, forecast, advice."""
+        """The look in words: status, alarms, forecast, advice."""
         parts = [] if self.status is None else [self.status.sentence]
-        parts += [*(f"ALARM: {alarm.sentence}" for alarm in self.alarms), self.diagnosis]
+        parts += [f"ALARM: {alarm.sentence}" for alarm in self.alarms]
         if self.outlook is not None:
             forecast = self.outlook.sentence
             parts += [f"{forecast[:1].upper()}{forecast[1:]}", self.outlook.advice]
@@ -166,7 +164,7 @@ class Update(ModeProbabilities, Result):
     def line(self) -> str:
         """The look in a short line: status, new alarms, what to do, forecast, advice."""
         status, o = self.status, self.outlook
-        parts = [self.diagnosis or "No result yet."]
+        parts = ["No result yet."]
         if status is not None:
             parts = [f"{status.named}: {status.finding.lead}"]
             parts += [f"ALARM: {alarm.finding.replace('_', ' ')}." for alarm in self.alarms]

@@ -90,7 +90,6 @@ def update_of(run: RunLike, watching: Watching | None = None, memory: Memory | N
         reward=float(reward[-1]) if len(reward) else math.nan,
         probability={} if diagnosis is None else dict(diagnosis.probability),
         status=found.status,
-        diagnosis="" if diagnosis is None else plain(diagnosis.sentence, 2000),
         outlook=None if ahead is None else _outlook(ahead, found.status),
         alarms=raised,
         alarmed=every,

@@ -24,7 +24,7 @@ from tests.helpers.shown import text_of
 def test_a_hacked_run_is_named_with_onset_and_remedies_and_an_honest_one_is_not(hacked, honest):
     bad, good = diagnose(hacked), diagnose(honest)
     assert bad.probability["reward_hacking"] > 0.5 > 0.1 > good.probability["reward_hacking"]
-    assert bad.sentence.startswith("Reward hacking (")
+    assert bad.sentence.startswith("Reward hacking since about step ")
     assert bad.remedies["reward_hacking"]
     found = bad.onsets["reward_hacking"].step
     assert hacked.step[0] <= found.low <= found.median <= found.high <= hacked.step[-1]
@@ -77,8 +77,6 @@ def test_picture_and_terminal(hacked, tmp_path):
     first = shown.splitlines()[0]
     assert first.startswith("FAILING (")
     assert "Reward hacking since about step " in first
-    told = next(line for line in shown.splitlines() if line.startswith("Reward hacking ("))
-    assert "%) since about step " in told
     for words in ("90%", "What happened", "What to do"):
         assert words in shown
 

@@ -8,7 +8,8 @@ import pytest
 import bayes_grpo as bg
 from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.fitting.window import FitWindow, fit_window, rows_to_fit
-from bayes_grpo.signals.loss import last_lost, reward_path
+from bayes_grpo.signals.loss import last_lost
+from bayes_grpo.signals.run_paths import reward_path
 from tests.helpers.cases import dipped_then_collapsed
 from tests.helpers.paths import there
 from tests.helpers.runs import make_run, rising_run, steps
@@ -72,7 +73,7 @@ def test_a_reward_that_swings_is_fitted_whole():
         reward[first : first + 4] -= 0.18
     reward[-4:] = (0.0, -0.03, -0.1, -0.32)
     run = make_run(step, reward)
-    lost = there(last_lost(there(reward_path(run, "reward"))))
+    lost = there(last_lost(there(reward_path(run, evaluation=False))))
     assert lost[1] == 195.0
     assert fit_window(run) == FitWindow()
 

@@ -6,10 +6,10 @@ import pytest
 from bayes_grpo.rows.series import ExpectedNoise
 from bayes_grpo.signals.events import dips_of, jumps_of
 from bayes_grpo.signals.logged import Logged
-from bayes_grpo.signals.loss import fallen_in, fallen_of, last_lost, reward_path, rows_collapsed
+from bayes_grpo.signals.loss import fallen_in, fallen_of, last_lost, rows_collapsed
 from bayes_grpo.signals.path import PATH_BLOCKS
 from bayes_grpo.signals.path import fit_path as path_or_none
-from bayes_grpo.signals.run_paths import SpentRate, best_checkpoint, spent_rate
+from bayes_grpo.signals.run_paths import SpentRate, best_checkpoint, reward_path, spent_rate
 from tests.helpers.paths import fit_path, paths_of, there
 from tests.helpers.runs import evaluated, make_run, steps
 
@@ -158,7 +158,7 @@ def test_rows_collapse():
     assert not rows_collapsed(UP)
     assert not rows_collapsed(np.empty(0))
     assert not rows_collapsed(np.array([0.4]))
-    assert reward_path(make_run(steps(3), np.full(3, np.nan)), "reward") is None
+    assert reward_path(make_run(steps(3), np.full(3, np.nan)), evaluation=False) is None
 
 
 @pytest.mark.parametrize(

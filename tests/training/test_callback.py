@@ -167,7 +167,6 @@ def update(step: float, stop: float | None = None, alarms: tuple[Alarm, ...] = (
         rows=rows,
         reward=0.5,
         probability={"policy_concentration": 0.02, "reward_hacking": 0.05},
-        diagnosis="Healthy.",
         outlook=outlook,
         alarms=alarms,
         alarmed={},

@@ -61,7 +61,7 @@ def test_a_look_has_the_numbers_of_a_forecast(run, looks):
 def test_a_look_has_the_numbers_of_a_diagnosis(run, looks):
     theirs = diagnose(run)
     assert looks[1].probability == theirs.probability
-    assert looks[1].diagnosis == theirs.sentence
+    assert looks[1].status.finding == theirs.status.finding
 
 
 def test_a_look_answers_the_question(looks):

@@ -20,7 +20,6 @@ class AdvantageDegeneracy(Mode):
     """Advantage degeneracy."""
 
     name = "advantage_degeneracy"
-    required_signal = "the share of zero-variance groups"
     wants = ("frac_reward_zero_std",)
     chances = Calibration(0.02, 0.03, 0.85)
     remedies = ("longer limit", "verifier", "easier prompts", "mixed prompts", "larger groups", "harder prompts")

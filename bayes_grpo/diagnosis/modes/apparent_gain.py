@@ -21,7 +21,6 @@ class ApparentGain(Mode):
     """A rise from formatting, length or finishing."""
 
     name = "apparent_gain"
-    required_signal = "each reward function separately"
     remedies = ("judge by task", "read completions")
 
     def holds(self, view: RunView) -> np.ndarray | None:

@@ -21,7 +21,6 @@ class FormWithoutTask(Mode):
     """A reward of format without correctness."""
 
     name = "form_without_task"
-    required_signal = "each reward function separately"
     remedies = ("judge by task", "easier prompts", "read completions")
 
     def holds(self, view: RunView) -> np.ndarray | None:

@@ -20,7 +20,6 @@ class PolicyConcentration(Mode):
     """Policy concentration."""
 
     name = "policy_concentration"
-    required_signal = "the entropy"
     wants = ("entropy",)
     chances = Calibration(0.01, 0.02, 0.75)
     remedies = ("compare resume", "go back", "entropy term", "lower rate", "KL term", "compare checkpoints")

@@ -22,7 +22,6 @@ class RewardHacking(Mode):
     """Reward hacking."""
 
     name = "reward_hacking"
-    required_signal = "an evaluation or gold reward"
     wants = (HELD_OUT, "kl")
     chances = Calibration(0.01, 0.03, 0.85)
     remedies = ("go back", "start over", "read completions", "KL term", "log KL")

@@ -16,7 +16,6 @@ class Truncated(Mode):
     """Truncated completions."""
 
     name = "truncated_completions"
-    required_signal = "the share of truncated completions"
     remedies = ("longer limit", "read completions")
 
     def holds(self, view: RunView) -> np.ndarray | None:
