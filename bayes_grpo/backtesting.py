@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from bayes_grpo.common.errors import FitError, SettingError
-from bayes_grpo.common.intervals import LEVEL
+from bayes_grpo.common.intervals import LEVEL, band
 from bayes_grpo.common.results import Result, frame_of
 from bayes_grpo.common.runtime import Progress, or_silent
 from bayes_grpo.common.sampling import seed_of
@@ -83,9 +83,9 @@ def log_score(draws: np.ndarray, y: np.ndarray) -> np.ndarray:
     return top + np.log(np.mean(np.exp(terms - top), axis=0)) - np.log(width)
 
 
-def covered(draws: np.ndarray, y: np.ndarray, level: float = LEVEL) -> np.ndarray:
+def covered(draws: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Mask of ``y`` inside the equal-tailed interval of the draws, shape (h,)."""
-    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    low, _, high = band(draws)
     return (y >= low) & (y <= high)
 
 

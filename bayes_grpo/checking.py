@@ -260,18 +260,18 @@ def noise_stretch(e: np.ndarray) -> tuple[int, int, float]:
 
 
 @lru_cache(maxsize=8)
-def _replicated(n: int, seed: int) -> dict[str, np.ndarray]:
+def _replicated(n: int) -> dict[str, np.ndarray]:
     """Sorted statistics of replicated series of n rows."""
-    e = np.random.default_rng(seed).standard_normal((_REPLICATES, n))
+    e = np.random.default_rng(0).standard_normal((_REPLICATES, n))
     statistics = {"autocorrelation": _ljung_box, "variance": _noise_change}
     return {name: np.sort(statistic(e)) for name, statistic in statistics.items()}
 
 
-def findings_of(residuals: Residuals, step: np.ndarray, y: np.ndarray, seed: int = 0) -> tuple[CheckLine, ...]:
+def findings_of(residuals: Residuals, step: np.ndarray, y: np.ndarray) -> tuple[CheckLine, ...]:
     """The four checks on standardized residuals and on the rows, in a fixed order."""
     e = residuals.innovation
     n = residuals.innovation.shape[-1]
-    replicated = _replicated(n, seed)
+    replicated = _replicated(n)
     out = []
 
     def add(name: str, statistic: Statistic, words: Callable[[float], str], at: Any) -> None:

@@ -54,9 +54,9 @@ def written_whole(path: str | Path) -> Iterator[Path]:
 
 
 @contextmanager
-def folder_for_a_while(prefix: str = "bayes_grpo_") -> Iterator[Path]:
+def folder_for_a_while() -> Iterator[Path]:
     """An empty folder that is gone after the block, however that ends."""
-    folder = tempfile.TemporaryDirectory(prefix=prefix)
+    folder = tempfile.TemporaryDirectory(prefix="bayes_grpo_")
     with folder as name, undone_at_an_end(lambda: shutil.rmtree(name, ignore_errors=True)):
         yield Path(name)
 

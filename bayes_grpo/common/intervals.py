@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 LEVEL = 0.90
-"""Default probability of every credible interval that is printed, drawn or returned."""
+"""Probability of every credible interval that is printed, drawn or returned."""
+QUANTILES = ((1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2)
+"""Shares of draws below the low end, the median and the high end."""
 SURELY_BETTER = 0.95
 """Probability from which one of two counts as better."""
 
@@ -29,23 +31,19 @@ class Interval(NamedTuple):
     level: float
 
 
-def interval(draws: Any, level: float = LEVEL) -> Interval:
+def band(draws: np.ndarray) -> np.ndarray:
+    """Low end, median and high end over the first axis of draws, shape (3, ...)."""
+    return np.quantile(draws, QUANTILES, axis=0)
+
+
+def interval(draws: Any) -> Interval:
     """Median and equal-tailed interval of draws of any shape; draws that are not finite do not count."""
     flat = np.asarray(draws, dtype=float).ravel()
     flat = flat[np.isfinite(flat)]
     if not flat.size:
-        return Interval(float("nan"), float("nan"), float("nan"), level)
-    low, median, high = np.quantile(flat, [(1 - level) / 2, 0.5, (1 + level) / 2])
-    return Interval(float(median), float(low), float(high), level)
-
-
-QUANTILES = ((1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2)
-"""Shares of draws below the low end, the median and the high end."""
-
-
-def band(draws: np.ndarray) -> np.ndarray:
-    """Low end, median and high end over the first axis of draws, shape (3, ...)."""
-    return np.quantile(draws, QUANTILES, axis=0)
+        return Interval(float("nan"), float("nan"), float("nan"), LEVEL)
+    low, median, high = band(flat)
+    return Interval(float(median), float(low), float(high), LEVEL)
 
 
 def probability_text(probability: float) -> str:

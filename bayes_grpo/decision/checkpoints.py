@@ -27,7 +27,7 @@ import numpy as np
 
 from bayes_grpo.common.document import ranged
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.common.intervals import LEVEL, Interval, interval, percent
+from bayes_grpo.common.intervals import Interval, interval, percent
 from bayes_grpo.common.results import Result
 from bayes_grpo.rows.reward_range import span_of
 from bayes_grpo.signals.path import SignalPath, fit_path
@@ -122,7 +122,7 @@ class CheckpointRewards(NamedTuple):
     draws: np.ndarray
     gap: np.ndarray
 
-    def choice(self, checkpoints: Checkpoints, level: float = LEVEL) -> Choice:
+    def choice(self, checkpoints: Checkpoints) -> Choice:
         """The checkpoint of the highest expected reward; of several as good ones the earliest."""
         mean = self.draws.mean(axis=0)
         best = np.bincount(np.argmax(self.draws, axis=1), minlength=len(mean)) / len(self.draws)
@@ -136,9 +136,9 @@ class CheckpointRewards(NamedTuple):
             optimism = float(scores[place] - on_held_out[:, self.step == top].mean())
         return Choice(
             float(self.step[taken]),
-            interval(on_held_out[:, taken], level),
+            interval(on_held_out[:, taken]),
             float(best[taken]),
-            interval(self.draws[:, taken] - self.draws[:, -1], level),
+            interval(self.draws[:, taken] - self.draws[:, -1]),
             optimism,
             top,
         )

@@ -33,7 +33,6 @@ _SPREAD = np.array([{"relaxation_time": 0.5, "observation_sd": 0.4, "fluctuation
 """Scales of the half-normal spreads between runs of the same settings."""
 _FLOOR = 0.02
 """Least spread between runs: no two runs agree better."""
-CHAINS = 4
 
 
 class SweepData(NamedTuple):
@@ -140,15 +139,14 @@ def spread_of(z: Any) -> Any:
     return (_FLOOR**2 + (_SPREAD * z) ** 2) ** 0.5
 
 
-def sample_sweep(data: SweepData, seed: int = 0, chains: int = CHAINS) -> tuple[SweepDraws, Convergence]:
+def sample_sweep(data: SweepData, seed: int = 0) -> tuple[SweepDraws, Convergence]:
     """Draws of the model by NUTS, once more and more carefully where the checks fail.
 
     Args:
         data: The runs.
         seed: Seed.
-        chains: Number of chains; with one there is no second time.
     """
-    settings = SamplerSettings(num_chains=chains, num_warmup=400, retry_target_accept=0.98)
+    settings = SamplerSettings(num_warmup=400, retry_target_accept=0.98)
     return sample_model(sweep_model, (data,), partial(_checked, data), seed=seed, settings=settings)
 
 

@@ -7,9 +7,7 @@ the exponential and the flat regime, weighted by marginal likelihood.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +19,6 @@ from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.fitting.sampling.target import target_of, values_of_draws
 from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes import get_regime
-from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.padding import shared
 from bayes_grpo.rows.series import Series
 
@@ -57,16 +54,13 @@ class RunReading:
         return self.latent[:, int(np.argmin(np.abs(self.table.step - step)))]
 
 
-def regime_draws(
-    table: Series, size: int, seed: int, priors: Callable[[Regime, Series], Mapping[str, Any] | None] | None = None
-) -> list[tuple[Draws, int]]:
+def regime_draws(table: Series, size: int, seed: int) -> list[tuple[Draws, int]]:
     """Draws of both regimes, and the number of ``size`` draws for each by marginal likelihood.
 
     Args:
         table: Rows.
         size: Number of draws in all.
         seed: Seed.
-        priors: Prior overrides of a regime; its own priors if None.
 
     Raises:
         FitError: No regime can be fitted to the rows.
@@ -77,7 +71,7 @@ def regime_draws(
     for name in _REGIMES:
         regime = get_regime(name)
         try:
-            target = target_of(regime, rows, None if priors is None else priors(regime, table), arrays=shared(rows))
+            target = target_of(regime, rows, arrays=shared(rows))
             found.append(fast_posterior(target, seed=seed_of(seed, name), settings=points, sampler=SAMPLER))
         except FitError:
             if name == _REGIMES[-1]:

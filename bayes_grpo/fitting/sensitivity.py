@@ -72,7 +72,7 @@ class SummaryRow:
         return not self.mostly_prior and self.prior_sensitivity >= THRESHOLD
 
 
-def summary_rows(fit: Fit, level: float) -> list[SummaryRow]:
+def summary_rows(fit: Fit) -> list[SummaryRow]:
     """The table of a fit: a row for each parameter and derived quantity, in the order of the posterior."""
     posterior, prior = fit.data["posterior"].dataset, fit.data["prior"].dataset
     out, sensitivity = [], sensitivities(fit)
@@ -84,8 +84,8 @@ def summary_rows(fit: Fit, level: float) -> list[SummaryRow]:
                 name=str(name),
                 unit=unit,
                 meaning=meaning,
-                posterior=interval(posterior[name].to_numpy(), level),
-                prior=interval(prior[name].to_numpy(), level),
+                posterior=interval(posterior[name].to_numpy()),
+                prior=interval(prior[name].to_numpy()),
                 contraction=share,
                 mostly_prior=share < CONTRACTION_LIMIT,
                 prior_sensitivity=sensitivity[str(name)][0],

@@ -224,21 +224,20 @@ _ENDS = ("reward_low", "reward_high")
 """Settings that say what range a reward has."""
 
 
-def summarize(fit: Fit, level: float = LEVEL) -> Summary:
+def summarize(fit: Fit) -> Summary:
     """Summarizes a fit.
 
     Args:
         fit: The fit.
-        level: Probability inside the intervals.
 
     Returns:
         Table, probabilities, R², warnings and the verdict sentence.
     """
-    rows = tuple(summary_rows(fit, level))
+    rows = tuple(summary_rows(fit))
     rows_of_fit = fit.as_draws.rows
     ends = range_of(fit)
     path = path_of(fit, ends)
-    now = interval(path.now, level)
+    now = interval(path.now)
     chances = probabilities(fit.regime, fit.posterior, rows_of_fit.length, len(fit.step()))
     y = fit.observed()
     means = fit.data["posterior_mean"].dataset
@@ -257,7 +256,7 @@ def summarize(fit: Fit, level: float = LEVEL) -> Summary:
         rate_left=float(rows_of_fit.rate[-1] / np.max(rows_of_fit.rate)),
         rate_ended=float(attrs["rate_ended"]),
         convergence=fit.convergence,
-        measured=measured(fit, level),
+        measured=measured(fit),
         warnings=_warnings(fit, rows),
         assumed_settings=_assumed(fit),
         notes=fit.notes,
@@ -265,7 +264,7 @@ def summarize(fit: Fit, level: float = LEVEL) -> Summary:
         window=fit.window,
         regime=fit.regime.name,
         log_format=attrs["log_format"],
-        interval_level=level,
+        interval_level=LEVEL,
         seed=int(attrs["seed"]),
     )
 
@@ -313,7 +312,7 @@ _MORE = (
 )
 
 
-def measured(fit: Fit, level: float = LEVEL) -> str:
+def measured(fit: Fit) -> str:
     """Expected noise of a row, its source and the ratio of the fitted to the expected noise, as a sentence.
 
     "" where the log does not determine its noise, or the user overrides the prior.
@@ -322,7 +321,7 @@ def measured(fit: Fit, level: float = LEVEL) -> str:
     name = "observation_sd"
     if known is None or name not in fit.priors or not math.isclose(fit.priors[name].median, known.sd, rel_tol=1e-6):
         return ""
-    ratio = interval(fit.draws(name) / known.sd, level)
+    ratio = interval(fit.draws(name) / known.sd)
     words = (
         f"Measurement noise: {known.sd:.3g} of a typical row is expected from {known.evidence} (within about "
         f"{100 * math.expm1(known.spread):.0f}%); the rows show {span_text(ratio, '.2f', level=False)} "

@@ -11,7 +11,7 @@ import numpy as np
 
 from bayes_grpo.common.document import ranged
 from bayes_grpo.common.errors import MENDING, Argument, SettingError
-from bayes_grpo.common.intervals import LEVEL, Interval, interval, percent
+from bayes_grpo.common.intervals import LEVEL, QUANTILES, Interval, interval, percent
 from bayes_grpo.common.results import About, frame_of, reward_words
 from bayes_grpo.forecasting.events import COLLAPSE, TAKEOFF
 from bayes_grpo.forecasting.expected import Expected, FarHorizon
@@ -68,13 +68,12 @@ class Reach:
         return f"{self.now:g} or before" if step <= self.now else f"{step:.0f}"
 
 
-def reach_of(forecast: Forecast, reward: float, level: float = LEVEL) -> Reach:
+def reach_of(forecast: Forecast, reward: float) -> Reach:
     """When a forecast's paths reach a value.
 
     Args:
         forecast: The forecast.
         reward: The value, in the unit of the reward.
-        level: Probability inside the interval.
 
     Returns:
         The steps, between two rows of the forecast by a straight line.
@@ -95,13 +94,13 @@ def reach_of(forecast: Forecast, reward: float, level: float = LEVEL) -> Reach:
     rising = bool(np.median(f.latent_now) < reward)
     first = crossings(step, path if rising else -path, reward if rising else -reward)
     # Between a finite step and "never" there is nothing to interpolate.
-    low, median, high = np.quantile(first, [(1 - level) / 2, 0.5, (1 + level) / 2], method="inverted_cdf")
+    low, median, high = np.quantile(first, QUANTILES, method="inverted_cdf")
     return Reach(
         reward=float(reward),
         rising=rising,
         already=float(np.mean(first <= f.now)),
         by_horizon=float(np.mean(np.isfinite(first))),
-        step=Interval(float(median), float(low), float(high), level),
+        step=Interval(float(median), float(low), float(high), LEVEL),
         until=f.until,
         now=f.now,
     )
@@ -211,7 +210,7 @@ class ForecastSummary(Expected):
 
 
 def summarize_forecast(
-    forecast: Forecast, threshold: float | None = None, level: float = LEVEL, reach: Sequence[float] = ()
+    forecast: Forecast, threshold: float | None = None, reach: Sequence[float] = ()
 ) -> ForecastSummary:
     """Summarizes a forecast.
 
@@ -219,7 +218,6 @@ def summarize_forecast(
         forecast: The forecast.
         threshold: Gain that counts, reward; by default 1% of the reward's range where that is known, otherwise a
             tenth of the standard deviation of the logged rows.
-        level: Probability inside the intervals.
         reach: Rewards for which to report the first step.
 
     Returns:
@@ -234,7 +232,7 @@ def summarize_forecast(
     source = "a tenth of the spread of the logged rows"
     if math.isfinite(f.high - f.low):
         source = "1% of the reward's range"
-    now = _now(f, level)
+    now = _now(f)
     gain = _within(f, now, f.latent[:, -1] - f.latent_now)
     change = f.trend - f.latent_now[:, None]
     peaked = (change[:, -1] < -size) & (change.max(axis=1) <= size)
@@ -242,13 +240,13 @@ def summarize_forecast(
         sentence="",
         outlook=_outlook(f, gain, size),
         now=now,
-        at_horizon=interval(f.latent[:, -1], level),
-        row_at_horizon=interval(f.rows[:, -1], level),
-        at_infinity=interval(f.at_infinity, level),
-        final=interval(f.final, level),
-        remaining_gain=interval(gain, level),
-        final_gain=interval(_within(f, now, f.final - f.latent_now), level),
-        reach=tuple(reach_of(f, value, level) for value in reach),
+        at_horizon=interval(f.latent[:, -1]),
+        row_at_horizon=interval(f.rows[:, -1]),
+        at_infinity=interval(f.at_infinity),
+        final=interval(f.final),
+        remaining_gain=interval(gain),
+        final_gain=interval(_within(f, now, f.final - f.latent_now)),
+        reach=tuple(reach_of(f, value) for value in reach),
         highest=math.inf if math.isfinite(f.high) else float(np.max(f.logged)),
         threshold=size,
         threshold_from="" if threshold is not None else source,
@@ -263,7 +261,7 @@ def summarize_forecast(
         until=f.until,
         until_from=f.until_from,
         draws=len(f.latent),
-        interval_level=level,
+        interval_level=LEVEL,
         schedule=f.schedule.shape,
         schedule_ends=f.schedule.total_steps,
         reference_runs=f.reference_runs,
@@ -273,12 +271,12 @@ def summarize_forecast(
     return replace(summary, sentence=_sentence(summary))
 
 
-def _now(f: Forecast, level: float) -> Interval:
+def _now(f: Forecast) -> Interval:
     """Where the reward stands, by its path: the number that the diagnosis says too."""
     ends = RewardRange(f.low, f.high)
     evaluation = f.signal == "eval_reward"
     path = fit_reward(Logged.of(f.logged_step, f.logged), ends, evaluation, noise=f.expected)
-    return interval(f.latent_now if path is None else path.now, level)
+    return interval(f.latent_now if path is None else path.now)
 
 
 def _within(f: Forecast, now: Interval, gain: np.ndarray) -> np.ndarray:
