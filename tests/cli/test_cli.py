@@ -143,7 +143,7 @@ def test_a_full_disk_leaves_the_older_file_and_no_other(log: Path, tmp_path: Pat
     monkeypatch.setattr(xr.DataTree, "to_netcdf", full)
     target = tmp_path / "fit.nc"
     target.write_bytes(b"an older file")
-    check_refusal(call("fit", log, *SHORT, "--out", target), "fit.nc", "No space left on device")
+    check_refusal(call("fit", log, *SHORT, "--quiet", "--out", target), "fit.nc", "No space left on device")
     assert names_in(tmp_path) == ["fit.nc"]
     assert target.read_bytes() == b"an older file"
 

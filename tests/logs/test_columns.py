@@ -90,7 +90,7 @@ def test_an_action_names_the_column_that_is_there():
     from bayes_grpo.diagnosis.action_words import action_clause
     from bayes_grpo.diagnosis.actions import ACTIONS
 
-    facts = SimpleNamespace(suggested={"kl": ("ref_divergence",)})
+    facts = SimpleNamespace(view=SimpleNamespace(run=SimpleNamespace(suggested={"kl": ("ref_divergence",)})))
     said = [action_clause(ACTIONS[name].of(cast(Any, facts))) for name in ("log KL", "log evaluation")]
     assert said == [
         "name the column with --column kl=ref_divergence if it is the right one",
