@@ -183,7 +183,7 @@ class RunView:
     def idle(self) -> SignalPath | None:
         """Path of that share; None where nothing tells."""
         rows = self.idle_rows
-        return fit_path(rows.step, rows.value, seed=31)
+        return fit_path(rows.step, rows.value, seed=31, indicator=True)
 
     @cached_property
     def weighted_parts(self) -> dict[str, float]:

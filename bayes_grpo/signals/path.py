@@ -5,7 +5,8 @@ neighboring blocks of rows. The best level is taken where the posterior *mean* o
 maximum of each draw: the maximum of a noisy path lies above the path's true maximum, the more so the less is known.
 
 Shares are fitted as arcsin √y, on which the noise of a share of successes is the same everywhere, and come back as
-sin²; signals that grow by factors are fitted in logarithms; all others in units of their own range.
+sin². Rows that scatter much, such as shares of few completions, have a mean apart from that: they are fitted as they
+are. Signals that grow by factors are fitted in logarithms; all others in units of their own range.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 from bayes_grpo.rows.levels import RewardLevels
 from bayes_grpo.rows.series import ExpectedNoise, row_blocks
 from bayes_grpo.signals.logged import Logged
-from bayes_grpo.signals.posterior import PATH_DRAWS, PathPrior, path_draws
+from bayes_grpo.signals.posterior import PATH_DRAWS, PathDraws, PathPrior, path_draws
 from bayes_grpo.signals.thresholds import THRESHOLDS
 
 PATH_BLOCKS = 60
@@ -41,6 +42,8 @@ _SD_OF_MEDIAN = 1.4826  # of the noise, over the median of its sizes
 _OUTLIER_SHARE = 0.02
 _WINDOW_PART = 12
 _NEAREST_SHARE = 0.02
+_LARGEST_BIAS = 0.01
+"""Share of the range by which the mean of a block may lie off sin² of the mean of its arcsin √y."""
 _NOTHING = 2e-3
 """Share of the span below which a level is written as 0."""
 
@@ -227,6 +230,7 @@ def fit_path(
     high: float = np.inf,
     robust: bool = True,
     noise: ExpectedNoise | None = None,
+    indicator: bool = False,
     draws: int = PATH_DRAWS,
 ) -> SignalPath | None:
     """The path of a signal.
@@ -241,6 +245,8 @@ def fit_path(
         high: Highest possible value, where known.
         robust: Whether single rows far off both neighbors have little weight: batches, but not evaluations.
         noise: Standard deviation that a row is expected to have, where the log says so.
+        indicator: Whether rows are 0 or 1 by what they have, such as no variance: a share is then fitted as arcsin √y
+            however much it scatters, as the thresholds of such shares were learned.
         draws: Number of draws.
 
     Returns:
@@ -262,22 +268,35 @@ def fit_path(
         prior = _prior_of(unit, logged, bounded=bool(np.isfinite(high - low)))
     if unit == "factor":
         prior = prior._replace(jump_sd=max(prior.jump_sd, 0.5 * float(np.ptp(mean))))
-    rows = np.arcsin(np.sqrt(np.clip(mean, 0.0, 1.0))) if unit == "share" else mean
     scale = span if unit == "range" else 1.0
-    if noise is not None:
-        near = np.clip(raw, _NEAREST_SHARE, 1.0 - _NEAREST_SHARE)
-        prior = prior.with_noise(noise, _unit_noise(near) if unit == "share" else scale)
     time = np.cumsum(blocks.size) - blocks.size[0]
-    found = path_draws(time, rows / scale, size, prior, seed, draws)
+
+    def fitted(rows: np.ndarray, noise_unit: float) -> PathDraws:
+        given = prior if noise is None else prior.with_noise(noise, noise_unit)
+        return path_draws(time, rows / scale, size, given, seed, draws)
+
+    rows = mean
+    found = None
+    if unit == "share":
+        rows = np.arcsin(np.sqrt(np.clip(mean, 0.0, 1.0)))
+        found = fitted(rows, _unit_noise(np.clip(raw, _NEAREST_SHARE, 1.0 - _NEAREST_SHARE)))
+        if not (logged.constant or indicator) and _bias(found, size) > _LARGEST_BIAS:
+            found = None
+    angular = found is not None
+    if found is None:
+        rows = mean
+        found = fitted(rows, scale)
     path = found.path * scale
     row_sd = found.noise * scale
     if logged.constant:
         path = np.broadcast_to(rows, path.shape)
         row_sd = 0.0
-    if unit == "share":
+    if angular:
         path = np.sin(np.clip(path, 0.0, 0.5 * np.pi)) ** 2
         row_sd *= _unit_noise(path)
+    if unit == "share":
         low = 0.0
+        high = 1.0
     if unit == "factor":
         path = np.exp(path)
     return SignalPath(
@@ -301,6 +320,15 @@ def _prior_of(unit: Unit, logged: Logged, *, bounded: bool) -> PathPrior:
         return REWARD
     gap = float(logged.step[-1] - logged.step[0]) / (logged.rows - 1)
     return REWARD.in_own_range(logged.rows, gap)
+
+
+def _bias(found: PathDraws, size: np.ndarray) -> float:
+    """Largest distance of the mean of a block from sin² of the mean of its arcsin √y, by the noise of that.
+
+    For θ + e with e ~ N(0, v) the mean of sin² is sin²θ + ½ (1 − e^(−2v)) cos 2θ.
+    """
+    variance = found.noise**2 / size
+    return float(np.abs(0.5 * (1.0 - np.exp(-2.0 * variance)) * np.cos(2.0 * found.path.mean(axis=0))).max())
 
 
 def _unit_noise(share: np.ndarray) -> float:

@@ -102,7 +102,7 @@ def test_few_rows_of_noise_alone_are_rarely_lost_and_five_that_collapse_are():
 
 
 def test_rows_are_no_quieter_than_expected():
-    y = np.array([0.12, 0.13, 0.11, 0.05])
+    y = np.array([0.12, 0.13, 0.12, 0.11, 0.05, 0.04])
     plain = share(y)
     batch = share(y, noise=ExpectedNoise(0.15, at_least=False))
     assert batch.noise > 1.3 * plain.noise
@@ -111,6 +111,14 @@ def test_rows_are_no_quieter_than_expected():
     np.testing.assert_array_equal(at_least.draws, batch.draws)
     lower = share(y, noise=ExpectedNoise(1e-4, at_least=True))
     np.testing.assert_array_equal(lower.draws, plain.draws)
+
+
+@pytest.mark.parametrize(("completions", "level"), [(4, 0.06), (8, 0.06), (16, 0.06), (4, 0.94), (8, 0.5)])
+def test_the_level_of_few_completions_is_the_mean_of_their_rows(completions, level):
+    """The mean of sin² of noisy angles is not sin² of their mean: 0.06 of 4 completions would be 0.015."""
+    rng = np.random.default_rng(completions)
+    medians = [np.median(share(rng.binomial(completions, level, 60) / completions).now) for _ in range(10)]
+    assert np.mean(medians) == pytest.approx(level, abs=0.02)
 
 
 def test_fell_is_a_tenth_of_the_best():

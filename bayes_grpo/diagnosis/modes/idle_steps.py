@@ -25,7 +25,7 @@ class IdleSteps(Mode):
         rows = _dead_rows(view)
         if not rows.rows:
             return None
-        path = fit_path(rows.step, rows.value, seed=32)
+        path = fit_path(rows.step, rows.value, seed=32, indicator=True)
         return None if path is None else view.on_grid(path) > THRESHOLDS.idle
 
     def text(self, view: RunView, first: float, last: float) -> str:

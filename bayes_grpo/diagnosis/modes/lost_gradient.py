@@ -36,7 +36,7 @@ class LostGradient(Mode):
         lost = lost_rows(view)
         if lost.rows < THRESHOLDS.direct_rows:
             return None
-        path = fit_path(lost.step, lost.value, seed=33)
+        path = fit_path(lost.step, lost.value, seed=33, indicator=True)
         return None if path is None else view.on_grid(path) > THRESHOLDS.half
 
     def text(self, view: RunView, first: float, last: float) -> str:
