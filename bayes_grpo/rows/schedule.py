@@ -131,10 +131,11 @@ def _continued(step: np.ndarray, rate: np.ndarray, total_steps: float | None, st
     falling = rate[peak] - rate_now > _FALLING * rate[peak]
     if not falling or len(rate) - peak < 4:
         return replace(stays, assumed="learning rate: stays at its last logged value")
-    begin = float(step[peak])
-    t = step[peak:]
+    # A row's rate is the mean of the rate before it and its own: what it was in the middle of the two.
+    t = (0.5 * (step + np.concatenate([step[:1], step[:-1]])))[peak:]
     r = rate[peak:] / rate[peak]
-    ends = [float(total_steps)] if total_steps is not None else _ends(t, r).tolist()
+    begin = float(t[0])
+    ends = [float(total_steps)] if total_steps is not None else _ends(t, r, float(now)).tolist()
     fits = [
         (float(np.sum((decay(shape, t, begin, end) - r) ** 2)), shape, end)
         for shape in ("linear", "cosine")
@@ -148,10 +149,9 @@ def _continued(step: np.ndarray, rate: np.ndarray, total_steps: float | None, st
     return RemainingRate(shape, now, rate_now, begin, end, f"learning rate: continues as {shape} decay to 0 {where}")
 
 
-def _ends(step: np.ndarray, rate: np.ndarray) -> np.ndarray:
-    """Steps at which a decay may end: a grid that reaches far beyond the rows, and the end of a line through them."""
+def _ends(step: np.ndarray, rate: np.ndarray, now: float) -> np.ndarray:
+    """Steps at which a decay may end: a grid that reaches far beyond the last row, and the end of a line."""
     gone = step - step[0]
-    now = float(step[-1])
     grid = now + (now - step[0]) * np.geomspace(0.01, 100.0, 400)
     line = step[0] + float(np.sum(gone**2)) / max(float(np.sum(gone * (1.0 - rate))), 1e-300)
     return np.append(grid, line) if line > now else grid
