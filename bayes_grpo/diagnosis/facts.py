@@ -238,20 +238,18 @@ class Facts:
     def planned(self) -> float | None:
         """Planned steps where the run has reached them; None elsewhere."""
         run = self.view.run
-        planned = float(run.settings.total_steps.given or 0.0)
-        if not planned or not len(run.step):
+        end = run.last_planned_step
+        if end is None or not len(run.step):
             return None
-        from_zero = bool(np.isfinite(run.reward[0]) and run.step[0] == 0.0)  # a train reward of step 0: to N - 1
-        done = float(run.step[-1]) + from_zero
         row = float(np.median(np.diff(run.step))) if len(run.step) > 1 else 1.0
         # A log that goes on beyond the planned steps had another plan.
-        return planned if planned <= done <= planned + row else None
+        return float(run.settings.total_steps.given) if end <= run.step[-1] <= end + row else None
 
     @cached_property
     def rows_planned(self) -> float | None:
         """Rewards that the log has at its planned end, at the logged pace; None where that is unknown or reached."""
         y = self.view.reward.logged
-        ahead = float(self.view.run.settings.total_steps.given or 0.0) - float(y.step[-1])
+        ahead = (self.view.run.last_planned_step or 0.0) - float(y.step[-1])
         if ahead <= 0.0:
             return None
         return y.rows + float(np.floor(ahead * (y.rows - 1) / (y.step[-1] - y.step[0])))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.logs.run import Run
@@ -69,6 +69,8 @@ def inputs_of_run(
             f"{len(table.y)}; wait for more steps or log more often"
         )
     settings = dict(run.settings.items())
+    if run.last_planned_step is not None:
+        settings["total_steps"] = replace(settings["total_steps"], value=run.last_planned_step)
     ahead = schedule_of(table, settings, schedule, total_steps)
     return ForecastInputs(
         table=table,

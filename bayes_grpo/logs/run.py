@@ -209,6 +209,15 @@ class Run(Shown):
         known = np.isfinite(reward)
         return step[known], reward[known]
 
+    @property
+    def last_planned_step(self) -> float | None:
+        """Last of N planned steps: N, or N - 1 where a train reward stands at step 0; None where N is unknown."""
+        planned = self.settings.total_steps.given
+        if not planned:
+            return None
+        from_zero = bool(len(self.step) and self.step[0] == 0.0 and np.isfinite(self.reward[0]))
+        return float(planned) - from_zero
+
     def values(self, name: str) -> np.ndarray:
         """The reward, a signal, or a component under "rewards/NAME", shape (n,); NaN throughout where there is none."""
         if name == "reward":

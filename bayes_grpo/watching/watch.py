@@ -232,8 +232,8 @@ def watch(
 
 def ended(run: Run) -> bool:
     """True where a run has reached the length that its log or its user gives."""
-    planned = run.settings.total_steps.given
-    return planned is not None and last_step(run) >= float(planned)
+    end = run.last_planned_step
+    return end is not None and last_step(run) >= end
 
 
 def _waiting(follow: Following, looked: str, seconds: float) -> str:

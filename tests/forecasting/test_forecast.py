@@ -19,6 +19,7 @@ from bayes_grpo.forecasting import fits
 from bayes_grpo.forecasting.expected import horizon_of
 from bayes_grpo.forecasting.fits import bounded, fit_ensemble, forecast_weights, prior_weights, trusted
 from bayes_grpo.forecasting.forecast import ALONE, forecast
+from bayes_grpo.forecasting.inputs import inputs_of_run
 from bayes_grpo.forecasting.mixture import allot, regime_paths
 from bayes_grpo.forecasting.paths import predict
 from bayes_grpo.forecasting.summary import summarize_forecast
@@ -28,8 +29,8 @@ from bayes_grpo.regimes.base import Prior
 from bayes_grpo.rows.padding import padded, shared
 from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.rows_of import rows_of
-from bayes_grpo.rows.schedule import FutureGrid, RemainingRate, future_grid, grid_at
-from tests.helpers.runs import remaining, rising_run
+from bayes_grpo.rows.schedule import PLAN_OVER, FutureGrid, RemainingRate, future_grid, grid_at
+from tests.helpers.runs import make_run, remaining, rising_run
 from tests.helpers.selection import few
 from tests.helpers.shown import text_of
 
@@ -352,3 +353,9 @@ def test_a_stated_range_counts_in_the_weights():
         factor = held.bounded[name].log_factor
         assert held.log_evidence[name] - free.log_evidence[name] == pytest.approx(factor, abs=1e-6)
         assert abs(factor) > 0.01
+
+
+def test_a_run_of_steps_from_0_has_no_step_left_after_its_last():
+    run = make_run(np.arange(30.0), 0.2 + 0.02 * np.arange(30.0), reward_low=0.0, reward_high=1.0, total_steps=30)
+    assert inputs_of_run(run).ahead.assumed == PLAN_OVER
+    assert inputs_of_run(run.until(20.0)).settings["total_steps"].value == 29.0

@@ -17,7 +17,8 @@ from bayes_grpo.diagnosis.records import Action
 from bayes_grpo.watching import watch as watch_module
 from bayes_grpo.watching.notify import checked_url, content_for, message_of, post
 from bayes_grpo.watching.result import Alarm, Memory, Update, Watching
-from bayes_grpo.watching.watch import Patience, load_memory, place_of, save_memory, watch
+from bayes_grpo.watching.watch import Patience, ended, load_memory, place_of, save_memory, watch
+from tests.helpers.runs import make_run, steps
 
 SWIFT = Watching(forecasts=False)
 """A diagnosis alone."""
@@ -96,6 +97,13 @@ def test_the_watch_ends_at_the_planned_length(log, looks):
         looks(Writer(log, 10, 20, 30), read={"settings": {"total_steps": 20}}, patience=Patience(interval=0.01))
     )
     assert [x.rows for x in found] == [10, 20]
+
+
+def test_steps_from_0_end_one_step_before_their_number():
+    reward = 0.02 * np.arange(30.0)
+    assert ended(make_run(np.arange(30.0), reward, total_steps=30))
+    assert not ended(make_run(np.arange(29.0), reward[:29], total_steps=30))
+    assert not ended(make_run(steps(29), reward[:29], total_steps=30))
 
 
 def test_what_was_never_a_log_is_an_error_at_the_end(log, looks):
