@@ -51,12 +51,9 @@ def _go_on(a: Action) -> str:
     return _filled(said[a.reason], a)
 
 
-def _look_again(a: Action) -> str:
-    if "planned_rewards" not in a.numbers:
-        return _filled("go on, and " + _WAIT, a)
+def _log_more(a: Action) -> str:
     more = "plan more steps" if a.subject == "steps" else "log more often"
-    few = "at its planned end the log has {planned_rewards:.0f} rewards, too few to judge"
-    return _filled(f"go on, and {more}: {few}", a)
+    return _filled(f"go on, and {more}: at its planned end the log has {{rewards:.0f}} rewards, too few to judge", a)
 
 
 def _watch(a: Action) -> str:
@@ -179,7 +176,8 @@ _ACTIONS: Mapping[str, Template] = {
     "go_on_for_rare_gain": (
         "go on to step {step:g} only for a rare large gain: it pays on average, and with {pays} chance alone"
     ),
-    "look_again": _look_again,
+    "look_again": "go on, and " + _WAIT,
+    "log_more": _log_more,
     "wait": _WAIT,
     "watch": _watch,
     "plan_more_steps": _plan_more_steps,

@@ -80,7 +80,7 @@ def _again(f: Facts) -> Action:
     if f.ended:
         return Action(kind="plan_more_steps", subject=lacking, numbers={"rewards": f.rows})
     if f.rows_planned is not None and f.rows_planned < THRESHOLDS.waste_rows:
-        return Action(kind="look_again", subject=lacking, numbers={"planned_rewards": f.rows_planned})
+        return Action(kind="log_more", subject=lacking, numbers={"rewards": f.rows_planned})
     wanted = round(min(max(2 * f.rows, THRESHOLDS.waste_rows), f.rows_planned or math.inf))
     return Action(kind="look_again", numbers={"rewards": wanted})
 
@@ -88,8 +88,7 @@ def _again(f: Facts) -> Action:
 def _wait(f: Facts) -> Action:
     """To look again, of a reward that is at its lowest: nothing says to go on."""
     again = _again(f)
-    planned = again.kind != "look_again" or "planned_rewards" in again.numbers
-    return again if planned else replace(again, kind="wait")
+    return replace(again, kind="wait") if again.kind == "look_again" else again
 
 
 def _resume(f: Facts) -> Action:

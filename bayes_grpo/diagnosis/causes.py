@@ -317,12 +317,10 @@ def _calm(facts: Facts) -> Answer:
         return Finding(kind=kind, signals=(view.paths.reward_key,), numbers=levels | numbers, probability=p)
 
     if path.logged.constant and not facts.ended:
-        constant = found("constant_so_far", calm, rewards=facts.rows, unmeasured=0.0)
         if facts.all_wrong or not facts.constant:
-            return Answer("unclear", constant, "constant so far")
+            return Answer("unclear", found("constant_so_far", calm, rewards=facts.rows), "constant so far")
         # Sampled answers do not score alike row after row: a level above the lowest that never changes is not measured.
-        numbers = {**constant.numbers, "unmeasured": 1.0}
-        return Answer("watch", replace(constant, numbers=numbers, probability=float("nan")), "unmeasured")
+        return Answer("watch", found("unmeasured", float("nan"), rewards=facts.rows), "unmeasured")
     if facts.ended and facts.rows >= THRESHOLDS.direct_rows:
         planned = {} if facts.planned is None else {"planned": facts.planned}
         spent = facts.spent_rate

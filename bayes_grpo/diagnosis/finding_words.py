@@ -163,13 +163,6 @@ def _flat(f: Finding) -> tuple[str, str]:
     return _not_risen(f), f"from {f.numbers['start']:.3g} to {f.numbers['now']:.3g}"
 
 
-def _constant_so_far(f: Finding) -> str:
-    rows = f"{signal_words(f.signals[0])} is {f.numbers['now']:.4g} in all {f.numbers['rewards']:.0f} rows"
-    if f.numbers["unmeasured"]:
-        return f"{rows}, whatever the policy answers"
-    return f"{rows} so far; too early to tell whether it stays there"
-
-
 def _falls_early(f: Finding) -> str:
     fell = _FELL
     if f.probability < THRESHOLDS.probable:
@@ -330,7 +323,14 @@ KINDS: Mapping[str, Kind] = {
         CANNOT_TELL,
         _PATHS,
     ),
-    "constant_so_far": Kind(_constant_so_far, CANNOT_TELL, _ROWS),
+    "constant_so_far": Kind(
+        "{signal} is {now:.4g} in all {rewards:.0f} rows so far; too early to tell whether it stays there",
+        CANNOT_TELL,
+        _ROWS,
+    ),
+    "unmeasured": Kind(
+        "{signal} is {now:.4g} in all {rewards:.0f} rows, whatever the policy answers", CANNOT_TELL, _ROWS
+    ),
     "few_rows": Kind(_few_rows, CANNOT_TELL, "the number of rewards"),
     # What one row shows
     "high_kl": Kind(_high_kl),

@@ -29,7 +29,7 @@ FindingKind = Literal[
     # Runs without failure.
     "ended", "ended_flat", "rising", "risen", "holding", "at_rest", "flat",
     # Logs with too little information.
-    "too_early", "ends_low", "slipped", "noise_hides", "constant_so_far", "falls_early", "few_rows",
+    "too_early", "ends_low", "slipped", "noise_hides", "constant_so_far", "unmeasured", "falls_early", "few_rows",
     # What one row shows.
     "high_kl", "noise_written", "truncated_step", "no_variance", "zero_gradient", "no_reward", "sampler_gap",
     # Events that are over, and changes at a resume.
@@ -101,13 +101,13 @@ class Finding(Result):
 
 
 ActionKind = Literal[
-    "go_on", "go_on_if_cheap", "go_on_for_rare_gain", "no_further_gain", "look_again", "wait", "watch",
-    "plan_more_steps",
+    "go_on", "go_on_if_cheap", "go_on_for_rare_gain", "no_further_gain", "look_again", "log_more", "wait",
+    "watch", "plan_more_steps",
     "stop", "go_back", "start_over", "take_checkpoint", "score_checkpoints", "compare_checkpoints", "compare_resume",
     "restart", "new_run", "look", "check_update", "change_setting", "change_prompts", "log_signal", "judge_by_task",
 ]  # fmt: skip
 """Kinds of actions."""
-_GOING_ON: tuple[ActionKind, ...] = ("go_on", "go_on_if_cheap", "go_on_for_rare_gain", "look_again")
+_GOING_ON: tuple[ActionKind, ...] = ("go_on", "go_on_if_cheap", "go_on_for_rare_gain", "look_again", "log_more")
 _STOPPING: tuple[ActionKind, ...] = (
     "stop", "go_back", "start_over", "take_checkpoint", "score_checkpoints", "compare_checkpoints", "compare_resume",
     "restart", "new_run",
