@@ -44,6 +44,8 @@ _WINDOW_PART = 12
 _NEAREST_SHARE = 0.02
 _LARGEST_BIAS = 0.01
 """Share of the range by which the mean of a block may lie off sin² of the mean of its arcsin √y."""
+_SCATTER_ROWS = 8
+"""Rows from which on noise is told from movement well enough to know that distance."""
 _NOTHING = 2e-3
 """Share of the span below which a level is written as 0."""
 
@@ -112,15 +114,20 @@ class SignalPath:
 
     @cached_property
     def best_so_far(self) -> np.ndarray:
-        """Draws of the best level up to each block, where its posterior mean is highest, shape (draws, n)."""
+        """Draws of the best level up to each block, where its posterior mean is highest, shape (draws, n).
+
+        Levels over fewer blocks than a window count until there is one over a whole window.
+        """
         mean = self.trailing.mean(axis=0)
-        place = np.array([int(mean[: i + 1].argmax()) for i in range(len(mean))])
+        whole = self.window - 1
+        firsts = (0 if i < whole else whole for i in range(len(mean)))
+        place = np.array([first + int(mean[first : i + 1].argmax()) for i, first in enumerate(firsts)])
         return self.trailing[:, place]
 
     @property
     def best_block(self) -> int:
-        """Last block of the best level; the first of equals."""
-        return int(self.trailing.mean(axis=0).argmax())
+        """Last block of the best level over a whole window; the first of equals."""
+        return self.window - 1 + int(self.levels.mean(axis=0).argmax())
 
     @property
     def best(self) -> np.ndarray:
@@ -280,7 +287,8 @@ def fit_path(
     if unit == "share":
         rows = np.arcsin(np.sqrt(np.clip(mean, 0.0, 1.0)))
         found = fitted(rows, _unit_noise(np.clip(raw, _NEAREST_SHARE, 1.0 - _NEAREST_SHARE)))
-        if not (logged.constant or indicator) and _bias(found, size) > _LARGEST_BIAS:
+        known = logged.rows >= _SCATTER_ROWS and not (logged.constant or indicator)
+        if known and _bias(found, size) > _LARGEST_BIAS:
             found = None
     angular = found is not None
     if found is None:

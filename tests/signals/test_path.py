@@ -214,3 +214,12 @@ def test_dips_are_over_and_jumps_stay():
     for calm in (y, np.linspace(0.1, 0.9, 120)):
         assert dips_of(Logged(steps(120), calm)) == jumps_of(Logged(steps(120), calm)) == ()
     assert jumps_of(Logged(steps(120), dip)) == ()
+
+
+def test_the_best_level_is_no_single_first_row():
+    y = 0.3 + 0.02 * NOISE[:40]
+    y[0] = 0.6
+    path = share(y)
+    assert path.best_block >= path.window - 1
+    assert np.median(path.best) < 0.4
+    assert np.median(path.best_so_far[:, -1]) < 0.4
