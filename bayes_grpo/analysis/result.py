@@ -209,7 +209,7 @@ def decision_given(status: Status | None, decision: Decision) -> str:
     return decision.sentence if decision.back is not None else given(status, decision.sentence)
 
 
-_RISES = ("rising", "risen")
+_RISES = ("rising", "rising_on", "risen")
 """Kinds of findings of a reward that has been rising."""
 
 

@@ -97,3 +97,10 @@ def digits(value: float | None, form: str = ".4g") -> str:
         return "never" if value > 0 else "-∞"
     shown = format(value + 0.0, form)  # -0.0 is 0
     return f"{value:,.0f}" if "e+" in shown and abs(value) < 1e7 else shown
+
+
+def from_to(start: float, end: float) -> str:
+    """Two levels in two digits each, or in as many as tell them apart."""
+    told = [(digits(start, f".{places}g"), digits(end, f".{places}g")) for places in range(2, 6)]
+    first, last = next((each for each in told if each[0] != each[1]), told[0])
+    return f"from {first} to {last}"

@@ -271,7 +271,6 @@ def _fell(facts: Facts) -> Answer:
         fell,
         "falls_early",
         numbers={
-            "rewards": facts.rows,
             "lost": facts.under_way("dynamical_instability"),
             "now": float(np.median(path.now[fell] if fell.any() else path.now)),
         },
@@ -329,7 +328,8 @@ def _calm(facts: Facts) -> Answer:
         ended = replace(found("ended" if rose else "ended_flat", calm, **planned, **left), at=at)
         return Answer("done", ended, "ended" if rose else "ended flat")
     if rises >= THRESHOLDS.probable and rises >= rests:
-        return Answer("fine", found("rising", rises))
+        clearly = rises >= 1.0 - THRESHOLDS.suspect
+        return Answer("fine", found("rising" if clearly or not facts.rose else "rising_on", rises))
     if rests >= THRESHOLDS.probable and facts.early and (facts.rose or facts.level > THRESHOLDS.near_top):
         planned = {} if facts.rows_planned is None else {"planned": facts.rows_planned}
         return Answer("fine", found("holding", calm, rewards=facts.rows, **planned), "rests early")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bayes_grpo.common.intervals import percent
+from bayes_grpo.common.intervals import from_to, percent
 from bayes_grpo.common.text import amount
 from bayes_grpo.diagnosis.wording import LABELS, joined, label_of, signal_words, step_name
 from bayes_grpo.signals.thresholds import THRESHOLDS
@@ -33,18 +33,28 @@ def finding_clauses(f: Finding) -> tuple[str, str]:
     return (made, "") if isinstance(made, str) else made
 
 
+_LEVELS = {"fall": ("best", "now"), "rise": ("train_start", "train_now"), "change_of_level": ("before", "after")}
+"""Two levels that are told as one, and their numbers."""
+
+
 def _fields(f: Finding) -> dict[str, Any]:
     """What a template may name: the numbers, the signal, when it began, a resume behind it and the other parts."""
     parts = joined(part.clause for part in f.parts if part.kind != "resumed")
-    return dict(f.numbers) | {
-        "name": f.signals[0] if f.signals else "",
-        "signal": signal_words(f.signals[0]) if f.signals else "",
-        "at": step_name(f),
-        "since": _since(f),
-        "resume": _resume(f),
-        "parts": parts,
-        "also": parts and f"; {parts}",
-    }
+    n = f.numbers
+    levels = {name: from_to(n[a], n[b]) for name, (a, b) in _LEVELS.items() if a in n and b in n}
+    return (
+        dict(n)
+        | levels
+        | {
+            "name": f.signals[0] if f.signals else "",
+            "signal": signal_words(f.signals[0]) if f.signals else "",
+            "at": step_name(f),
+            "since": _since(f),
+            "resume": _resume(f),
+            "parts": parts,
+            "also": parts and f"; {parts}",
+        }
+    )
 
 
 def _since(f: Finding) -> str:
@@ -82,8 +92,8 @@ def _past_mode(f: Finding) -> str:
     return f"{label} from about step {first} to {end} ({percent(f.probability)})"
 
 
-_FELL = "{signal} fell from {best:.2g} to {now:.2g}"
-_ROSE = "the train reward rose from {train_start:.2g} to {train_now:.2g}"
+_FELL = "{signal} fell {fall}"
+_ROSE = "the train reward rose {rise}"
 
 
 def _not_finite(f: Finding) -> str:
@@ -101,9 +111,9 @@ def _component_fell(f: Finding) -> str:
     n = f.numbers
     total = " while the total reward holds" if "total_holds" in n else ""
     if "total_now" in n:
-        total = f", and the total with it, from {n['total_best']:.2g} to {n['total_now']:.2g}"
+        total = f", and the total with it, {from_to(n['total_best'], n['total_now'])}"
     kind = "environment" if "environment" in n else "component"
-    return f"{kind} {f.signals[0]} fell from {n['best']:.2g} to {n['now']:.2g}{total}"
+    return f"{kind} {f.signals[0]} fell {from_to(n['best'], n['now'])}{total}"
 
 
 def _evaluation_fell(f: Finding) -> str:
@@ -166,8 +176,8 @@ def _flat(f: Finding) -> tuple[str, str]:
 def _falls_early(f: Finding) -> str:
     fell = _FELL
     if f.probability < THRESHOLDS.probable:
-        fell = "{signal} may have fallen from {best:.2g} to {now:.2g}"
-    chance = f"{percent(f.numbers['lost'])} chance that it is lost, by {f.numbers['rewards']:.0f} rewards"
+        fell = "{signal} may have fallen {fall}"
+    chance = f"{percent(f.numbers['lost'])} chance that it has collapsed"
     return joined(((fell + "{also}").format(**_fields(f)), chance))
 
 
@@ -303,6 +313,11 @@ KINDS: Mapping[str, Kind] = {
     "ended": Kind(_ended, "growing", _SCHEDULE),
     "ended_flat": Kind(_ended, "plateaued", _SCHEDULE),
     "rising": Kind(_rising, "growing", _PATHS),
+    "rising_on": Kind(
+        "the reward has risen from {start:.3g} to {now:.3g} and is probably still rising; no failure detected",
+        "growing",
+        _PATHS,
+    ),
     "risen": Kind("the reward has risen from {start:.3g} to {now:.3g}; no failure detected", "growing", _PATHS),
     "holding": Kind(_holding, "plateaued", _PATHS),
     "at_rest": Kind("the reward has plateaued at {now:.3g}", "plateaued", "the reward"),
@@ -342,9 +357,9 @@ KINDS: Mapping[str, Kind] = {
     "sampler_gap": Kind("{signal} is {now:.2g} (healthy: {low:g} to {high:g})"),
     # Events that are over, and changes at a resume
     "dip": Kind(_dip),
-    "jump": Kind("the reward jumped from {before:.2g} to {after:.2g} at {at}{resume}"),
+    "jump": Kind("the reward jumped {change_of_level} at {at}{resume}"),
     "resumed": Kind("the training was resumed at {at}"),
-    "signal_changed": Kind("{signal} went from {before:.2g} to {after:.2g}"),
+    "signal_changed": Kind("{signal} went {change_of_level}"),
     # Why a loss or clip ratio reads as zero, what a KL below zero means, how old completions are
     "reads_zero": Kind(_reads_zero),
     "negative_kl": Kind(

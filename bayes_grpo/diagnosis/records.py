@@ -27,7 +27,7 @@ FindingKind = Literal[
     "component_fell", "scheduled_weight", "swings", "evaluation_fell", "evaluation_stays", "solved", "mostly_solved",
     "at_ceiling",
     # Runs without failure.
-    "ended", "ended_flat", "rising", "risen", "holding", "at_rest", "flat",
+    "ended", "ended_flat", "rising", "rising_on", "risen", "holding", "at_rest", "flat",
     # Logs with too little information.
     "too_early", "ends_low", "slipped", "noise_hides", "constant_so_far", "unmeasured", "falls_early", "few_rows",
     # What one row shows.

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
-from bayes_grpo.common.intervals import Interval
+from bayes_grpo.common.intervals import Interval, from_to
 from bayes_grpo.common.text import StepName
 
 LABELS: Mapping[str, str] = {
@@ -84,4 +84,4 @@ def step_name(record: Dated) -> StepName:
 
 def fell_text(signal: str, best: float, now: float) -> str:
     """A fall in words, the same wherever it is named."""
-    return f"{signal_words(signal)} fell from {best:.2g} to {now:.2g}"
+    return f"{signal_words(signal)} fell {from_to(best, now)}"

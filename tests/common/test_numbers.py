@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bayes_grpo.common.intervals import digits
+from bayes_grpo.common.intervals import digits, from_to
 from bayes_grpo.common.sampling import seed_of, spawn, spread
 from bayes_grpo.fitting.sampling.adaptive import log_student_t
 
@@ -47,3 +47,10 @@ def test_parts_of_neighbouring_seeds_share_nothing():
 
 def test_a_negative_zero_is_zero():
     assert digits(-0.0) == "0"
+
+
+def test_two_levels_are_told_apart():
+    assert from_to(1.121, 1.078) == "from 1.12 to 1.08"
+    assert from_to(0.882, 0.63) == "from 0.88 to 0.63"
+    assert from_to(152.0, 131.0) == "from 152 to 131"
+    assert from_to(0.5, 0.5) == "from 0.5 to 0.5"

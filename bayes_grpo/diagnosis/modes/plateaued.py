@@ -3,6 +3,7 @@
 |level now - level at the middle and at three quarters of the rows| < 4% of the range,
 
 and not a rise of 5% of the range whose last half goes on at half its mean pace or more: that is slow, but no rest.
+Nor does a reward rest that fell since then by what is named as a fall, a tenth of its best and 2% of the range.
 """
 
 from __future__ import annotations
@@ -35,7 +36,10 @@ class Plateaued(Mode):
         last = level - level[:, place * 3 // 4]
         gain = level - path.start[:, None]
         goes_on = (gain > THRESHOLDS.material * path.span) & (late > THRESHOLDS.half * 0.5 * gain)
-        return (np.abs(late) < near) & (np.abs(last) < near) & ~goes_on & (place > 0)
+        low = path.low if np.isfinite(path.low) else float(path.logged.value.min())
+        fall = -np.minimum(late, last)
+        falls = (fall >= THRESHOLDS.fell * (path.best_so_far - low)) & (fall >= THRESHOLDS.rises * path.span)
+        return (np.abs(late) < near) & (np.abs(last) < near) & ~goes_on & ~falls & (place > 0)
 
     def text(self, view: RunView, first: float, last: float) -> str:
         """Mean reward of the episode."""
