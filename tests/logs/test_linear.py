@@ -12,7 +12,7 @@ import pytest
 from bayes_grpo.common.errors import BayesGrpoError, LogReadError
 from bayes_grpo.logs import read_log
 from bayes_grpo.logs.keyindex import MAX_COLUMNS
-from bayes_grpo.logs.readers.console import MAX_LINE
+from bayes_grpo.logs.lines import MAX_LINE
 from bayes_grpo.stores.records import FILE_HEADER, Damage, leveldb_records
 from tests.helpers.patterns import all_patterns, seconds, strains
 from tests.helpers.selection import few

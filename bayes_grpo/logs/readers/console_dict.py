@@ -14,15 +14,7 @@ import numpy as np
 
 from bayes_grpo.logs.formats import NO_REWARDS, Evidence, Parsed, Reader, Source, parsed_rows
 from bayes_grpo.logs.keyindex import KeyIndex, marked_evaluation
-from bayes_grpo.logs.readers.console import (
-    Bars,
-    lines_of,
-    names_reward,
-    nothing_found,
-    planned_in,
-    too_long,
-    usual,
-)
+from bayes_grpo.logs.lines import Bars, lines_of, names_reward, nothing_found, planned_in, too_long, usual
 from bayes_grpo.logs.readers.json_text import before_cut, begins_json, parse_line
 from bayes_grpo.logs.table import Table, to_float
 from bayes_grpo.logs.trainers import GENERIC, identify

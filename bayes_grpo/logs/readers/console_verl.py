@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 
 from bayes_grpo.logs.formats import Evidence, Source
-from bayes_grpo.logs.readers.console import JSON_START, Bars, Rows, line_reader, lines_of, too_long
+from bayes_grpo.logs.lines import JSON_START, Bars, lines_of, too_long
+from bayes_grpo.logs.readers.console import Rows, line_reader
 from bayes_grpo.logs.table import to_float
 
 _KEY = r"[a-z][\w-]{0,40}/[\w/@.-]{1,80}:[-.\d]"

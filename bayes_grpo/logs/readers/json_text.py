@@ -19,8 +19,8 @@ from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import clean, counted, listed
 from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source, chosen_run, parsed_rows
 from bayes_grpo.logs.keyindex import normal
+from bayes_grpo.logs.lines import JSON_START, names_reward, nothing_found, too_long
 from bayes_grpo.logs.options import CONFIG_KEYS, flat_config
-from bayes_grpo.logs.readers.console import JSON_START, names_reward, nothing_found, too_long
 from bayes_grpo.logs.table import Table, to_float
 from bayes_grpo.logs.trainers import GENERIC, trainer_named
 

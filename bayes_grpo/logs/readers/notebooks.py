@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import listed
 from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source, pick_reader
-from bayes_grpo.logs.readers.console import names_reward
+from bayes_grpo.logs.lines import names_reward
 from bayes_grpo.logs.readers.json_text import load_json
 from bayes_grpo.logs.readers.pages import (
     LEAST_IN_TABLE,

@@ -1,0 +1,108 @@
+"""Lines of console text without what a terminal, Ray or a notebook put around them; bars, plans and rewards in them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from bayes_grpo.common.errors import MENDING, Argument, LogReadError
+from bayes_grpo.common.text import ANSI, clean, counted
+from bayes_grpo.logs.formats import Source
+from bayes_grpo.logs.keyindex import in_english
+
+_BAR = re.compile(r"(\d{1,9})/(\d{1,9}) \[([^\]\n]{0,80})\]?")
+_BAR_TEXT = re.compile(r"[^|}\n]{0,80}?\d{1,3}%(?:\|[^|\n]{0,400}+\|)?\s{0,4}\d{1,9}/\d{1,9} \[[^\]\n]{0,80}\]?")
+_NARROW_BAR = re.compile(r"\d% \d{1,9}/\d{1,9} \[\d")
+"""A bar without its picture, as the shell of a notebook shows it."""
+_PREPARING = re.compile(
+    r"\A\W{0,8}(?:(?:down)?loading|fetching|saving|map|tokenizing|capturing|processed prompts)\b", re.IGNORECASE
+)
+"""What stands before a bar that counts no training."""
+_REWARD = re.compile(r"reward|score|\br_mean", re.IGNORECASE)
+_MEAN_OF = re.compile(r"(?:mean|avg|average)[_ ]|[_ ](?:mean|avg)\b", re.IGNORECASE)
+_PREFIX = re.compile(r"^\s*\([\w.]+ pid=\d+(?:, ip=[\d.:a-f]+)?\)\s?")
+_LOGURU = re.compile(r"\d{4}-\d\d-\d\d [\d:.]{8,15} \| [A-Z]{4,8}\s{1,9}\| [\w.]{1,80}:[\w<>]{1,80}:\d{1,7} - ")
+_LITERAL = re.compile(r"""\s{0,80}\(?(?:"([^"\n]*+)"|'([^'\n]*+)')\)?,?\s{0,80}""")
+"""A part of a long text, as Python prints it over several lines."""
+JSON_START = re.compile(r'\A\s*+(?:\[\s*+)?\{\s*+"')
+"""A JSON document or JSON lines; other readers take those."""
+MAX_LINE = 65_536
+"""Characters of a line of console text; a longer one is no row of metrics, and is passed over with a note."""
+
+
+type Bars = tuple[tuple[int, int, bool, bool], ...]
+"""Progress bars of a line: steps done, steps planned, whether it shows the time of a step, whether it has a picture."""
+
+
+def lines_of(text: str) -> Iterator[tuple[str, Bars]]:
+    """Lines of at most `MAX_LINE` characters, without escape sequences and bars; and their bars.
+
+    A carriage return ends a line too. The prefixes of Ray and loguru are left out, and so are the quotes of texts as
+    Python prints them, in a list or over several lines.
+    """
+    for raw in _raw_lines(text):
+        if len(raw) > MAX_LINE:
+            continue
+        line = _PREFIX.sub("", raw, count=1) if raw.lstrip()[:1] == "(" else raw
+        line = line if line.isascii() else in_english(line)
+        line = _LOGURU.sub("", line, count=1) if " | " in line else line
+        if (literal := _LITERAL.fullmatch(line)) is not None:
+            line = literal[1] or literal[2] or ""
+        for part in line.split("', '") if "', '" in line and "':" not in line else (line,):
+            if "%|" not in part and not ("% " in part and _NARROW_BAR.search(part)):
+                yield part, ()
+                continue
+            bars = (
+                (int(done), int(planned), "it/s" in shown or "s/i" in shown, "%|" in part)
+                for done, planned, shown in _BAR.findall(part)
+            )
+            yield _BAR_TEXT.sub("", part), () if _PREPARING.match(part) else tuple(bars)
+
+
+def too_long(text: str, longest: int = MAX_LINE) -> tuple[str, ...]:
+    """A note on the lines of console text that are longer than a reader looks at; nothing where there is none."""
+    lines = _raw_lines(text) if len(text) > longest else []
+    numbers = [n for n, line in enumerate(lines, 1) if len(line) > longest]
+    passed = f"{counted(len(numbers), 'line')} of more than {longest:,} characters passed over"
+    return (f"{passed}, the first is line {numbers[0]}",) if numbers else ()
+
+
+def _raw_lines(text: str) -> list[str]:
+    if "\x1b" in text:
+        text = ANSI.sub("", text)
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+
+def names_reward(keys: Iterable[str]) -> bool:
+    """Whether any of the names reads like a reward."""
+    return any(_REWARD.search(key if key.isascii() else in_english(key)) for key in keys)
+
+
+def std_of(name: str) -> str:
+    """The name of the standard deviation that stands behind a mean."""
+    return f"{_MEAN_OF.sub('', name)}/std"
+
+
+def usual(values: Iterable[float | None]) -> float | None:
+    """The most frequent of the values that are there; None where there is none."""
+    found = Counter(x for x in values if x).most_common(1)
+    return found[0][0] if found else None
+
+
+_PLAN = re.compile(
+    r"\btotal (?:optimization )?steps\s{0,3}[=:]\s{0,3}([\d,]{1,12})|\b([\d,]{1,12}) total steps\b", re.I
+)
+
+
+def planned_in(text: str) -> float | None:
+    """The planned steps that a banner states, as "Total optimization steps = 1,200"; None without one or with many."""
+    lines = (line for line in text.split("\n") if "teps" in line or "TEPS" in line)
+    found = {a or b for line in lines for a, b in _PLAN.findall(line)}
+    return float(found.pop().replace(",", "")) if len(found) == 1 else None
+
+
+def nothing_found(expected: str, source: Source) -> LogReadError:
+    """The error where a reader that a user named finds no row."""
+    text = f"expected {expected}, found none; seen: {clean(source.head)!r}; choose another {MENDING}"
+    return LogReadError(text, mended_by=Argument("format"))
