@@ -126,13 +126,8 @@ ACTIONS: dict[str, ActionRow] = {
     "take checkpoint": ActionRow(
         lambda f: _saved(f, "take_checkpoint"),
         lambda f: f.checkpoint is not None and f.held_out,
-        lambda f: f.fails,
     ),
-    "score checkpoints": ActionRow(
-        Action(kind="score_checkpoints"),
-        lambda f: not f.held_out,
-        lambda f: f.fails,
-    ),
+    "score checkpoints": ActionRow(Action(kind="score_checkpoints"), lambda f: not f.held_out),
     "compare resume": ActionRow(_resume, lambda f: f.resumed is not None, None),
     "compare checkpoints": ActionRow(Action(kind="compare_checkpoints"), forbidden=None),
     "precision": ActionRow(
@@ -185,14 +180,10 @@ ACTIONS: dict[str, ActionRow] = {
         lambda f: f.truncated > THRESHOLDS.half,
         lambda f: f.broken or (f.fails and _high(f)),
     ),
-    "entropy term": ActionRow(
-        Action(kind="change_setting", setting="entropy"),
-        lambda f: "entropy" in f.view.run.signals,
-        lambda f: f.broken or any(x.signals == ("entropy",) for x in f.signs),
-    ),
+    "entropy term": ActionRow(Action(kind="change_setting", setting="entropy")),
     "KL term": ActionRow(Action(kind="change_setting", setting="kl_weight"), lambda f: not math.isnan(f.kl)),
     "read completions": ActionRow(Action(kind="look", subject="completions")),
-    "compare prompts": ActionRow(Action(kind="look", subject="prompts"), lambda f: f.held_out),
+    "compare prompts": ActionRow(Action(kind="look", subject="prompts")),
     "log evaluation": ActionRow(lambda f: _log(f, "heldout"), lambda f: not f.held_out, None),
     "log KL": ActionRow(lambda f: _log(f, "kl"), lambda f: math.isnan(f.kl), None),
     "same engine": ActionRow(Action(kind="look", subject="engine")),
@@ -201,8 +192,8 @@ ACTIONS: dict[str, ActionRow] = {
         lambda f: "staleness" in f.view.run.signals or "dropped" in f.view.run.signals,
     ),
     "judge by task": ActionRow(Action(kind="judge_by_task")),
-    "look at part": ActionRow(Action(kind="look", subject="component"), lambda f: bool(f.falls)),
-    "new run": ActionRow(Action(kind="new_run"), lambda f: f.ended),
+    "look at part": ActionRow(Action(kind="look", subject="component")),
+    "new run": ActionRow(Action(kind="new_run")),
 }
 """Name → action."""
 

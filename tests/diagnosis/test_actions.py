@@ -18,13 +18,13 @@ from tests.helpers.runs import make_run, steps
 from tests.helpers.selection import few
 
 GROWS = Finding(kind="signal_grew", signals=("entropy",), numbers={"early": 0.5, "late": 1.5})
-WITH_ENTROPY = SimpleNamespace(run=SimpleNamespace(signals={"entropy": np.ones(3)}, suggested={}))
+NO_SIGNALS = SimpleNamespace(run=SimpleNamespace(signals={}, suggested={}))
 
 
 QUIET = {
     "falls": (), "held_out_falls": 0.0, "held_out_stays": 0.0, "spent_rate": None, "ended": False, "early": False,
     "latest": False, "resumed": None, "constant": False, "noisy": True, "truncated_pays": False,
-    "every_step": True, "rows_planned": None, "group_size": 8.0, "view": WITH_ENTROPY, "fell": 0.0,
+    "every_step": True, "rows_planned": None, "group_size": 8.0, "view": NO_SIGNALS, "fell": 0.0,
     "step_name": StepName, "declined": False, "clearly_fell": False,
 }  # fmt: skip
 """What no action of these runs depends on."""
