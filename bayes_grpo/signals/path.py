@@ -116,18 +116,20 @@ class SignalPath:
     def best_so_far(self) -> np.ndarray:
         """Draws of the best level up to each block, where its posterior mean is highest, shape (draws, n).
 
-        Levels over fewer blocks than a window count until there is one over a whole window.
+        A level over one block alone counts only there: the first row may lie off by chance.
         """
         mean = self.trailing.mean(axis=0)
-        whole = self.window - 1
-        firsts = (0 if i < whole else whole for i in range(len(mean)))
-        place = np.array([first + int(mean[first : i + 1].argmax()) for i, first in enumerate(firsts)])
+        place = np.array([self._best_of(mean[: i + 1]) for i in range(len(mean))])
         return self.trailing[:, place]
 
     @property
     def best_block(self) -> int:
-        """Last block of the best level over a whole window; the first of equals."""
-        return self.window - 1 + int(self.levels.mean(axis=0).argmax())
+        """Last block of the best level over more than one block; the first of equals."""
+        return self._best_of(self.trailing.mean(axis=0))
+
+    def _best_of(self, mean: np.ndarray) -> int:
+        first = min(self.window, len(mean), 2) - 1
+        return first + int(mean[first:].argmax())
 
     @property
     def best(self) -> np.ndarray:
