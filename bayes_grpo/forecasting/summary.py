@@ -240,10 +240,10 @@ def summarize_forecast(
         sentence="",
         outlook=_outlook(f, gain, size),
         now=now,
-        at_horizon=interval(f.latent[:, -1]),
+        at_horizon=_later(now, f.latent[:, -1], f.latent_now),
         row_at_horizon=interval(f.rows[:, -1]),
         at_infinity=interval(f.at_infinity),
-        final=interval(f.final),
+        final=_later(now, f.final, f.latent_now),
         remaining_gain=interval(gain),
         final_gain=interval(_within(f, now, f.final - f.latent_now)),
         reach=tuple(reach_of(f, value) for value in reach),
@@ -277,6 +277,11 @@ def _now(f: Forecast) -> Interval:
     evaluation = f.signal == "eval_reward"
     path = fit_reward(Logged.of(f.logged_step, f.logged), ends, evaluation, noise=f.expected)
     return interval(f.latent_now if path is None else path.now)
+
+
+def _later(now: Interval, later: np.ndarray, before: np.ndarray) -> Interval:
+    """Where the reward will stand: where it stands now, if no path moves any more."""
+    return now if np.array_equal(later, before) else interval(later)
 
 
 def _within(f: Forecast, now: Interval, gain: np.ndarray) -> np.ndarray:
