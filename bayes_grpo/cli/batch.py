@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Executor
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,6 +14,7 @@ import typer
 import bayes_grpo as bg
 from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
+    COMPUTING,
     EXIT_INPUT,
     OUTPUT,
     REGIME,
@@ -26,6 +29,7 @@ from bayes_grpo.cli.options import (
     option,
     progress_bar,
 )
+from bayes_grpo.common.errors import MissingExtraError, SettingError
 
 
 @command("batch runs", "batch runs --do fit,forecast --out batch.csv --jobs 2")
@@ -40,6 +44,9 @@ def batch(
     horizon: HorizonStep = None,
     signal: Signal = "auto",
     jobs: Jobs = 1,
+    dask: Annotated[
+        str | None, option(COMPUTING, help="Address of a Dask scheduler that does the work, e.g. tcp://host:8786.")
+    ] = None,
     no_resume: Annotated[bool, option(OUTPUT, "--no-resume", help="Ignore the journal of earlier calls.")] = False,
     seed: Seed = 0,
     *,
@@ -48,7 +55,7 @@ def batch(
 ) -> None:
     """How many logs stand, in one table, with fits and forecasts where wanted; a killed call resumes."""
     read = reading.options()
-    with progress_bar() as progress:
+    with dask_executor(dask) as executor, progress_bar() as progress:
         result = bg.batch(
             logs,
             names_in(do),
@@ -58,6 +65,7 @@ def batch(
             out=out,
             resume=not no_resume,
             jobs=jobs,
+            executor=executor,
             read=read,
             seed=seed,
             progress=progress,
@@ -66,6 +74,31 @@ def batch(
     output.show(result)
     if result.errors == len(result.frame):
         raise typer.Exit(EXIT_INPUT)  # of some logs errors are data; of all, the call has failed
+
+
+@contextmanager
+def dask_executor(address: str | None) -> Iterator[Executor | None]:
+    """An executor on a running Dask cluster, whose workers need the same packages and files; None without an address.
+
+    Raises:
+        MissingExtraError: Dask is not installed.
+        SettingError: No scheduler answers at the address.
+    """
+    if address is None:
+        yield None
+        return
+    try:
+        from distributed import Client  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        raise MissingExtraError(
+            "dask: work on a cluster needs distributed, which is not installed; install bayes-grpo[dask]"
+        ) from None
+    try:
+        client = Client(address, timeout=5.0, set_as_default=False)
+    except (OSError, ValueError, TypeError) as error:
+        raise SettingError(f"dask: expected a scheduler at {address!r}, none answers ({error}); start one") from None
+    with client as cluster:
+        yield cluster.get_executor(pure=False)
 
 
 def _runs_of(logs: list[str], read: Mapping[str, Any]) -> list[bg.Run]:

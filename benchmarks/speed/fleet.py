@@ -2,11 +2,11 @@
 
 Simulated logs of 60 to 400 rows, half of them with a constant learning rate and half with one that falls to 0 at the
 planned end, seen at 60% of their length. All of them are done with ``--jobs`` processes by a call that is killed
-half-way (SIGKILL) and called again; every row must come out once. The other ways are timed on a part of the logs.
-Memory is sampled from outside, five times a second.
+half-way (SIGKILL) and called again; every row must come out once. The other ways are timed on a part of the logs, with
+``--dask`` also two workers of a Dask cluster on this machine. Memory is sampled from outside, five times a second.
 
-    uv run python -m benchmarks.speed.fleet                 # 1,000 logs
-    uv run python -m benchmarks.speed.fleet --logs 8 --part 4
+    uv run --extra dask python -m benchmarks.speed.fleet --dask                 # 1,000 logs
+    uv run --extra dask python -m benchmarks.speed.fleet --dask --logs 8 --part 4
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -80,14 +81,14 @@ def write_logs(folder: Path, n: int, seed: int) -> Path:
 class Watch:
     """A process and its descendants, looked at until it ends."""
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        self.process = process
+    def __init__(self, process: subprocess.Popen[bytes], others: list[int]) -> None:
+        self.process, self.others = process, others
         self.parent = self.worker = self.whole = 0.0
 
     def until(self, ended: Callable[[], bool]) -> None:
         """Samples memory five times a second until ``ended``."""
         while not ended():
-            pids = _tree(self.process.pid)
+            pids = [pid for root in (self.process.pid, *self.others) for pid in _tree(root)]
             sizes = {pid: _resident(pid) for pid in pids}
             own = sizes.pop(self.process.pid, 0.0)
             self.parent = max(self.parent, own)
@@ -115,7 +116,9 @@ def _tree(pid: int) -> list[int]:
     return found
 
 
-def call(way: str, logs: list[Path], out: Path, options: list[str], *, do: str, kill: bool) -> Measured:
+def call(
+    way: str, logs: list[Path], out: Path, options: list[str], *, do: str, others: list[int], kill: bool
+) -> Measured:
     """Runs the command on logs; kills it half-way if asked."""
     journal = out.with_name(f"{out.name}.journal.jsonl")
     names = [str(x) for x in logs]
@@ -125,7 +128,7 @@ def call(way: str, logs: list[Path], out: Path, options: list[str], *, do: str, 
     say(f"{way}: {todo} logs")
     begin = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    watch = Watch(process)
+    watch = Watch(process, others)
     half = lambda: kill and _lines(journal) >= rows // 2  # noqa: E731
     watch.until(lambda: process.poll() is not None or half())
     if kill and process.poll() is None:
@@ -142,11 +145,33 @@ def _lines(journal: Path) -> int:
     return journal.read_bytes().count(b"\n") if journal.exists() else 0
 
 
+@contextmanager
+def dask_cluster(folder: Path, workers: int = 2) -> Iterator[tuple[str, list[int]]]:
+    """Address of a scheduler with workers of one thread each on this machine, and their process numbers."""
+    file = folder / "scheduler.json"
+    dask = [sys.executable, "-m", "dask"]
+    place = ["--scheduler-file", str(file), "--no-dashboard"]
+    share = {"NPROC": "1", "OPENBLAS_NUM_THREADS": "1"}  # as `batch --jobs` gives its processes
+    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "env": os.environ | share}
+    started = [subprocess.Popen([*dask, "scheduler", "--host", "127.0.0.1", "--port", "0", *place], **quiet)]
+    try:
+        while not file.exists():
+            time.sleep(0.2)
+        more = ["--nworkers", str(workers), "--nthreads", "1", "--memory-limit", "0"]
+        started.append(subprocess.Popen([*dask, "worker", *place, *more, "--local-directory", str(folder)], **quiet))
+        yield json.loads(file.read_text())["address"], [x.pid for x in started]
+    finally:
+        for process in reversed(started):
+            process.terminate()
+            process.wait()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--logs", type=int, default=LOGS)
     parser.add_argument("--part", type=int, default=PART, help="logs of the ways beside the main one")
     parser.add_argument("--jobs", type=int, default=max(2, os.cpu_count() or 1), help="processes of the main way")
+    parser.add_argument("--dask", action="store_true", help="a Dask cluster of this machine too; needs the extra dask")
     parser.add_argument("--do", default="fit,forecast")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
@@ -155,12 +180,16 @@ def main() -> None:
         folder = Path(name)
         logs = sorted(write_logs(folder / "logs", options.logs, options.seed).iterdir())
         part = logs[: options.part]
-        shared: dict[str, Any] = {"do": options.do, "kill": False}
+        shared: dict[str, Any] = {"do": options.do, "others": [], "kill": False}
         found = [
             call("first call, empty or old cache", part[:1], folder / "warm.parquet", [], **shared),
             call("1 process", part, folder / "one.parquet", ["--jobs", "1"], **shared),
             call("2 processes", part, folder / "two.parquet", ["--jobs", "2"], **shared),
         ]
+        if options.dask:
+            with dask_cluster(folder) as (address, others):
+                both: dict[str, Any] = shared | {"others": others}
+                found.append(call("2 Dask workers", part, folder / "dask.parquet", ["--dask", address], **both))
         out, many = folder / "all.parquet", ["--jobs", str(options.jobs)]
         found.append(call(f"{options.jobs} processes, killed", logs, out, many, **{**shared, "kill": True}))
         before = out.with_name(f"{out.name}.journal.jsonl").read_bytes()
@@ -177,7 +206,7 @@ def checked(folder: Path, rows: int, before: bytes) -> dict[str, Any]:
     """What a kill has cost, and whether every way has the same numbers."""
     journal = (folder / "all.parquet.journal.jsonl").read_bytes()
     lines = [json.loads(x) for x in journal.splitlines() if x.endswith(b"}")]
-    names = [name for name in ("one", "two") if (folder / f"{name}.parquet").exists()]
+    names = [name for name in ("one", "two", "dask") if (folder / f"{name}.parquet").exists()]
     tables = {name: pd.read_parquet(folder / f"{name}.parquet").drop(columns="seconds") for name in names}
     whole = pd.read_parquet(folder / "all.parquet")
     part = whole[whole["source"].isin(tables["one"]["source"])].drop(columns="seconds").reset_index(drop=True)

@@ -10,7 +10,9 @@ import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,7 @@ from bayes_grpo.batches import table as table_module
 from bayes_grpo.batches.batch import batch, survey
 from bayes_grpo.batches.table import journal_of
 from bayes_grpo.batches.unit import fingerprint
+from bayes_grpo.cli.batch import dask_executor
 from bayes_grpo.common.errors import MissingExtraError, OutputError, SettingError
 from bayes_grpo.diagnosis import diagnose
 from bayes_grpo.forecasting.expected import horizon_of
@@ -147,11 +150,23 @@ def test_the_horizon_is_the_plan_where_it_lies_ahead():
     assert horizon_of(settings, 60.0, first=3.0) == (90.0, guess)
 
 
-def test_any_executor_gives_what_is_given_here(write_logs):
+def test_any_executor_and_a_cluster_give_what_is_given_here(write_logs, monkeypatch):
     folder = write_logs(3)
     here = batch(folder)
     with ThreadPoolExecutor(2) as threads:
         same(batch(folder, executor=threads).frame, here.frame)
+        client, addresses = nullcontext(SimpleNamespace(get_executor=lambda **_: threads)), []
+        made = SimpleNamespace(Client=lambda address, **_: addresses.append(address) or client)
+        monkeypatch.setitem(sys.modules, "distributed", made)
+        done = call("batch", folder, "--dask", "tcp://host:8786", "--json")
+    assert addresses == ["tcp://host:8786"]
+    assert [row["failing"] for row in json.loads(done.out)["table"]] == here.frame["failing"].tolist()
+
+
+def test_without_dask_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(MissingExtraError, match=r"bayes-grpo\[dask\]"), dask_executor("tcp://127.0.0.1:1"):
+        pass
 
 
 def test_more_logs_and_tasks_do_only_what_is_left(write_logs, tmp_path):
