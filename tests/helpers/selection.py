@@ -34,8 +34,9 @@ def few(values: Iterable[Any], *kept: Any, by: Callable[[Any], Any] = lambda val
 
 def examples(times: float, quick: float | None = None) -> settings:
     """So many times the examples of `pytest_configure` in ``tests/conftest.py``; of its 25 ``quick`` times as many."""
-    few_alone = settings().max_examples < 100 and quick is not None
-    return settings(max_examples=round((quick if few_alone else times) * settings().max_examples))
+    few = settings().max_examples < 100
+    share = quick if few and quick is not None else times
+    return settings(max_examples=round(share * settings().max_examples))
 
 
 def part(text: str) -> tuple[int, int]:
