@@ -11,13 +11,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from html import unescape
-from itertools import islice, pairwise
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bayes_grpo.common.errors import MENDING, Argument, LogReadError
 from bayes_grpo.common.text import counted, listed
+from bayes_grpo.logs.cells import HEAD_OF_STD, LEAST_IN_TABLE, WITH_STD, are_steps, step_in, value_in
 from bayes_grpo.logs.formats import HEAD, Evidence, Parsed, Reader, RunName, Source, chosen_run, main_run
 from bayes_grpo.logs.keyindex import normal, of_evaluation, parted
 from bayes_grpo.logs.lines import names_reward, std_of
@@ -34,20 +35,9 @@ _PLANNED = re.compile(r"\[\s{0,3}\d{1,9}/(\d{1,9})\s")
 _COUNTERS = frozenset(key for group in GENERIC.steps for key in group if key != "batch") | {"epoch"}
 _STEPS = _COUNTERS | {"interval"}
 """Names of a column of steps, or of several together; sizes of a batch stand below "batch" too."""
-_STEP_CELL = re.compile(
-    r"(?:.{0,40}?\b(?P<word>step|iter|iteration|update|epoch|round|rollout|checkpoint|ckpt)s?\W{0,3})?"
-    r"(?:(?:terminal|final|last)\s)?(?:[\d,.]{1,12}[km]?\s?(?:[-\u2013\u2014~]|to)\s?)?"
-    r"(?P<step>\d(?:[,\s]?\d){0,12}(?:\.\d{1,3})?)(?P<unit>[km]?)\+?"
-    r"(?:\s?/\s?[\d,]{1,12})?(?:\s?\(.{0,80}\))?",
-    re.IGNORECASE,
-)
-"""A step in words, "iter 12", of all, "99/2000", in thousands, "50k", or the end of several, "1-100"."""
-_UNITS = {"": 1.0, "k": 1e3, "m": 1e6}
 _MAX_ROW, _MAX_CELL, _MAX_ROWS, _MAX_COLUMNS = 20_000, 200, 200_000, 1_000
 _BEFORE = 2_000
 """Characters above a table in which the planned steps stand."""
-LEAST_IN_TABLE = 2
-"""Rows of a table, or of what a cell prints, that are a training where others may be one."""
 _MAX_TABLES = 200
 _SHOWN = 3
 """Tables that a refusal describes."""
@@ -248,49 +238,20 @@ def _by_step(grid: _Grid) -> dict[str, list[str]] | None:
     names = grid.names
     cells = [row for row in grid.rows if len(row) == len(names)]
     places = [i for i, name in enumerate(names) if normal(name) in _STEPS]
-    places += [i for i in range(len(names)) if not places and _counts([row[i] for row in cells])]
+    places += [i for i in range(len(names)) if not places and are_steps([row[i] for row in cells])]
     if not places:
         return None
     step = places[0]
-    kept = [(at, row) for row in cells if math.isfinite(at := _step_in(row[step]))]
+    kept = [(at, row) for row in cells if math.isfinite(at := step_in(row[step]))]
     columns = {names[step] if normal(names[step]) in _COUNTERS else "step": [f"{at:.12g}" for at, _ in kept]}
     for i, name in enumerate(names):
         if name and i != step:
-            name = _HEAD_OF_STD.sub("", name)
-            columns.setdefault(name, [_value_in(row[i]) for _, row in kept])
-            if any(stds := [found[2] if (found := _WITH_STD.fullmatch(row[i])) else "" for _, row in kept]):
+            name = HEAD_OF_STD.sub("", name)
+            columns.setdefault(name, [value_in(row[i]) for _, row in kept])
+            if any(stds := [found[2] if (found := WITH_STD.fullmatch(row[i])) else "" for _, row in kept]):
                 columns.setdefault(std_of(name), stds)
     columns.setdefault(_KIND, [row[step].partition(" (")[2].rstrip(")") for _, row in kept])  # as in "20 (val)"
     return columns
-
-
-def _step_in(cell: str) -> float:
-    """The step that a cell states, NaN where it states none."""
-    number = to_float(cell)
-    found = None if math.isfinite(number) else _STEP_CELL.fullmatch(cell)
-    return float(re.sub(r"[,\s]", "", found["step"])) * _UNITS[found["unit"].lower()] if found else number
-
-
-_SPAN = re.compile(r"[~≈]?\s?([-+\u2212]?[\d.]{1,12}%?)\s?(?:to|\u2013|~|\.\.)\s?([-+\u2212]?[\d.]{1,12}%?)")
-_HEAD_OF_STD = re.compile(r"\s?\(?(?:mean\s?)?±.*")
-"""The end of a heading such as "reward (mean ± std)"."""
-_WITH_STD = re.compile(r"([-+\u2212]?[\d.]{1,12}%?)\s?(?:±|\+/?-)\s?([\d.]{1,12}%?)")
-
-
-def _value_in(cell: str) -> str:
-    """A cell as it is, a mean without its spread, or the middle of the values between which a metric lies."""
-    if (found := _WITH_STD.fullmatch(cell)) is not None:
-        return found[1]
-    if (found := _SPAN.fullmatch(cell)) is None:
-        return cell
-    low, high = to_float(found[1]), to_float(found[2])
-    return f"{(low + high) / 2:.6g}" if math.isfinite(low + high) else cell
-
-
-def _counts(cells: Sequence[str]) -> bool:
-    """Whether cells below no name of a step are steps in words that rise, but for a few other rows."""
-    steps = [_step_in(x[0]) for x in map(_STEP_CELL.fullmatch, cells) if x and x["word"]]
-    return LEAST_IN_TABLE <= len(steps) >= len(cells) / 2 and all(b > a for a, b in pairwise(steps))
 
 
 def _with_evaluations(columns: Mapping[str, list[str]]) -> dict[str, list[str]]:
