@@ -359,6 +359,22 @@ def _evidence(source: Source, known: Iterable[Reader]) -> dict[Reader, Evidence]
     return {reader: found for reader in known if (found := reader.sniff(source)) is not None}
 
 
+_APART = ("console_dict", "marked_table")
+"""Readers of things that a paste may hold beside each other: dictionaries of a trainer, and tables."""
+_PASTED = 20_000
+"""Characters of a text that was pasted."""
+
+
+def also_holds(source: Source, taken: Reader) -> str:
+    """A note on rewards of a pasted text that another reader than the one taken would read; "" where there are none."""
+    others = [all_readers()[name] for name in _APART if taken.name in _APART and name != taken.name]
+    for reader, found in _evidence(source, others if len(source.text) <= _PASTED else ()).items():
+        if found.strength > 0 and found.rows:
+            what = "a table" if reader.name == "marked_table" else "dictionaries"
+            return f"{what} with {counted(found.rows, 'row')} of rewards left out; --format {reader.name} reads them"
+    return ""
+
+
 def pick_reader(source: Source, name: str | None = None) -> Reader:
     """The reader that a user named, or the one whose evidence is strongest."""
     module, enough = _LIKELY.get(source.path.suffix.lower(), ("", 0))

@@ -18,7 +18,7 @@ from bayes_grpo.common.files import RUN_MARK, file_and_run
 from bayes_grpo.common.text import clean, counted, listed
 from bayes_grpo.logs.assembling import assemble
 from bayes_grpo.logs.finding import STATE_FILE, Found, find, is_output_directory, run_name_of
-from bayes_grpo.logs.formats import Parsed, Reader, Source, load, pick_reader
+from bayes_grpo.logs.formats import Parsed, Reader, Source, also_holds, load, pick_reader
 from bayes_grpo.logs.in_memory import is_tabular, of_client, parsed_of, what_is
 from bayes_grpo.logs.lines import names_reward
 from bayes_grpo.logs.options import SIDECAR_NAME, checked, checked_columns, read_sidecar
@@ -238,6 +238,8 @@ def _read_source(source: Source, format: str | None, whole_lines: bool, wanted: 
     if whole_lines and reader.name in _LINES:
         source = replace(source, data=source.text[: source.text.rfind("\n") + 1].encode())
     parsed = reader.read(source, wanted)
+    if format is None and (other := also_holds(source, reader)):
+        parsed = parsed.noted(other)
     if lost:
         parsed = parsed.noted(f"{counted(lost, 'NUL byte')} left out, which a lost write leaves behind")
     return _ReadFile(source, reader, parsed)

@@ -18,7 +18,7 @@ import numpy as np
 
 from bayes_grpo.common.errors import MENDING, Argument, LogReadError
 from bayes_grpo.common.text import counted, listed
-from bayes_grpo.logs.cells import HEAD_OF_STD, LEAST_IN_TABLE, WITH_STD, are_steps, step_in, value_in
+from bayes_grpo.logs.cells import HEAD_OF_STD, LEAST_IN_TABLE, WITH_STD, are_steps, range_in, step_in, turned, value_in
 from bayes_grpo.logs.formats import HEAD, Evidence, Parsed, Reader, RunName, Source, chosen_run, main_run
 from bayes_grpo.logs.keyindex import normal, of_evaluation, parted
 from bayes_grpo.logs.lines import names_reward, std_of
@@ -63,15 +63,25 @@ class _Grid(NamedTuple):
 def tables_in(text: str) -> list[Parsed]:
     """The tables of metrics in HTML, else in Markdown, in prose and as a data frame prints them, in their order.
 
-    One of a single row, which may be a result, counts where no other does.
+    One of a single row, which may be a result, counts where no other does; so does one whose steps are its columns.
     """
     for grids in (_html_grids, _text_grids):
         known = [*grids(text)]
-        if found := [table for grid in known if (table := _metrics(grid)) is not None]:
-            found = [x for x in found if x.table.n >= LEAST_IN_TABLE] or found
+        found = [table for grid in known if (table := _metrics(grid)) is not None]
+        across = [table for grid in known if (table := _turned_metrics(grid)) is not None]
+        if read := [x for x in found if x.table.n >= LEAST_IN_TABLE] or found or across:
+            left = [x.table for x in (*found, *across) if not any(x is other for other in read)]
             evaluations = [table for grid in known if (table := _evaluations(grid)) is not None]
-            return [_evaluated(found[0], evaluations[0])] if len(found) == len(evaluations) == 1 else found
+            if len(read) == len(evaluations) == 1:
+                read = [_evaluated(read[0], evaluations[0])]
+            return [x.noted(*_left_out(left)) for x in read]
     return []
+
+
+def _left_out(tables: Sequence[Table]) -> tuple[str, ...]:
+    """A note on tables with rewards beside those that are read; nothing where there is none."""
+    texts = [f"{counted(table.n, 'row')}, {_contents(table)}" for table in tables]
+    return (f"another table with rewards left out: {listed(texts, _SHOWN)}",) if texts else ()
 
 
 def _evaluations(grid: _Grid) -> Table | None:
@@ -143,7 +153,7 @@ def _text_grids(text: str) -> Iterator[_Grid]:
             rows: list[list[str]] = []
             for end, other in enumerate(lines[i + 1 :], i + 1):
                 cells = split(other[:_MAX_ROW])
-                if _is_heading(cells):
+                if _is_heading(cells) or _begins_another(lines, end, i):
                     break
                 if boxed and end == len(lines) - 1 and 1 < len(cells) < len(names):
                     ended = other.endswith("|") and rows[-1:] == [split(lines[end - 1])]  # between two cells
@@ -160,6 +170,17 @@ def _text_grids(text: str) -> Iterator[_Grid]:
                 break
         else:
             end = i
+
+
+_RULE = re.compile(r"\s{0,3}\|?(?:\s{0,9}:?-{2,200}:?\s{0,9}\|){1,200}(?:\s{0,9}:?-{2,200}:?\s{0,9})?")
+"""The line below the heading of a table in Markdown."""
+
+
+def _begins_another(lines: Sequence[str], at: int, heading: int) -> bool:
+    """Whether a line is the heading of another table in Markdown than that below the heading at an earlier line."""
+    if at - 1 <= heading or at + 1 == len(lines) or _BAR.search(lines[at - 1]) or not _BAR.search(lines[at]):
+        return False
+    return _RULE.fullmatch(lines[at + 1][:_MAX_ROW]) is not None
 
 
 def _is_heading(cells: Sequence[str]) -> bool:
@@ -229,8 +250,18 @@ def _metrics(grid: _Grid) -> Parsed | None:
         return None
     columns = _with_evaluations(columns)
     table = parted(columns)
-    rewarded = any(names_reward((key,)) and table.has_numbers(key) for key in table.keys)
-    return Parsed(table, total_steps=grid.planned) if rewarded else None
+    if not any(names_reward((key,)) and table.has_numbers(key) for key in table.keys):
+        return None
+    ranges = sum(range_in(cell) is not None for row in grid.rows for cell in row[1:])
+    note = (f"{counted(ranges, 'cell')} with the ends of a range, of which the middle is read",) if ranges else ()
+    return Parsed(table, total_steps=grid.planned, notes=note)
+
+
+def _turned_metrics(grid: _Grid) -> Parsed | None:
+    """The table as one of metrics by step where its columns are steps; None where it is none, or of an evaluation."""
+    table = None if _OF_EVALUATION.search(grid.above) else turned(grid.names, grid.rows)
+    found = None if table is None else _metrics(grid._replace(names=table[0], rows=table[1]))
+    return None if found is None else found.noted("a row of the table is a metric and a column a step; it is turned")
 
 
 def _by_step(grid: _Grid) -> dict[str, list[str]] | None:
