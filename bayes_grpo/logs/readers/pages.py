@@ -80,7 +80,7 @@ def tables_in(text: str) -> list[Parsed]:
 
 def _left_out(tables: Sequence[Table]) -> tuple[str, ...]:
     """A note on tables with rewards beside those that are read; nothing where there is none."""
-    texts = [f"{counted(table.n, 'row')}, {_contents(table)}" for table in tables]
+    texts = [f"{counted(table.n, 'row')} ({_contents(table)})" for table in tables]
     return (f"another table with rewards left out: {listed(texts, _SHOWN)}",) if texts else ()
 
 
@@ -252,7 +252,8 @@ def _metrics(grid: _Grid) -> Parsed | None:
     table = parted(columns)
     if not any(names_reward((key,)) and table.has_numbers(key) for key in table.keys):
         return None
-    ranges = sum(range_in(cell) is not None for row in grid.rows for cell in row[1:])
+    measured = [i for i, name in enumerate(names) if normal(name) not in _STEPS]
+    ranges = sum(range_in(row[i]) is not None for row in grid.rows for i in measured if i < len(row))
     note = (f"{counted(ranges, 'cell')} with the ends of a range, of which the middle is read",) if ranges else ()
     return Parsed(table, total_steps=grid.planned, notes=note)
 
@@ -354,6 +355,8 @@ def _contents(table: Table) -> str:
         return counted(table.n, "row")
     step = _steps(table)
     reward = table.column(next(key for key in table.keys if names_reward((key,))))
+    if table.n == 1:
+        return f"step {step[0]:g}, reward {reward[0]:.4g}"
     return f"steps {step.min():g} to {step.max():g}, reward {reward[0]:.4g} to {reward[-1]:.4g}"
 
 
