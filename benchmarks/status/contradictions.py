@@ -155,7 +155,7 @@ def apart(d: Diagnosis, run: Run) -> float:
         return np.nan
     ends = RewardRange(given.reward.low, given.reward.high)
     evaluation = given.table.signal == "eval_reward"
-    path = fit_reward(Logged.of(given.table.step, given.table.y), ends, evaluation)
+    path = fit_reward(Logged.of(given.table.step, given.table.y), ends, evaluation, given.table.expected)
     if path is None or evaluation != d.paths.uses_eval:
         return np.nan
     return abs(float(np.median(path.now)) - float(np.median(d.paths.reward.now))) / max(d.paths.reward.noise, 1e-9)
