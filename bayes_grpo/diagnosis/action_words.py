@@ -64,7 +64,7 @@ def _watch(a: Action) -> str:
 
 def _plan_more_steps(a: Action) -> str:
     also = "" if a.subject == "steps" else ", or log more often"
-    return _filled(f"plan more steps{also}: {{rewards:.0f}} rewards are too few for a verdict", a)
+    return _filled(f"plan more steps{also}: {{rewards:.0f}} rewards show little of a training", a)
 
 
 def _stop(a: Action) -> str:
@@ -179,6 +179,7 @@ _ACTIONS: Mapping[str, Template] = {
     "look_again": "go on, and " + _WAIT,
     "log_more": _log_more,
     "wait": _WAIT,
+    "pass_whole_log": "pass the whole log: these rows begin at step {first:g}",
     "watch": _watch,
     "plan_more_steps": _plan_more_steps,
     "no_further_gain": "no further gain expected: {gain}",
@@ -196,8 +197,8 @@ _ACTIONS: Mapping[str, Template] = {
     "new_run": "stop; the next run needs more steps, other prompts or another learning rate",
     "look": lambda a: _LOOK[a.subject],
     "check_update": (
-        "upgrade DeepSpeed (0.15.4 reports 0), and check that weights change: are adapters frozen, does gradient "
-        "checkpointing lack input gradients, is the loss scale 0?"
+        "upgrade DeepSpeed (0.15.4 reports 0), and check that weights change: whether adapters are frozen, gradient "
+        "checkpointing lacks input gradients, or the loss scale is 0"
     ),
     "change_setting": lambda a: _filled(_SETTINGS[a.setting], a),
     "change_prompts": lambda a: _PROMPTS[a.subject],

@@ -77,6 +77,8 @@ def _saved(f: Facts, kind: ActionKind) -> Action:
 
 def _again(f: Facts) -> Action:
     lacking = "steps" if f.every_step else "rows"
+    if f.part_of_a_log is not None:
+        return f.part_of_a_log
     if f.ended:
         return Action(kind="plan_more_steps", subject=lacking, numbers={"rewards": f.rows})
     if f.rows_planned is not None and f.rows_planned < THRESHOLDS.waste_rows:

@@ -265,16 +265,18 @@ def _fell(facts: Facts) -> Answer:
     """A reward that may have fallen: its size, and how probable a loss is."""
     path = facts.view.reward
     fell = path.fell()[:, -1]
+    few = facts.rows < THRESHOLDS.direct_rows
+    logged = path.logged.value
+    levels = {"now": float(np.median(path.now[fell] if fell.any() else path.now))}
+    if few:  # the rows themselves are all that is known: levels of draws that fell lie between them
+        levels = {"best": float(logged.max()), "now": float(logged[-1])}
     found = fall_of(
         facts.view.paths.reward_key,
         path,
         fell,
         "falls_early",
-        numbers={
-            "lost": facts.under_way("dynamical_instability"),
-            "now": float(np.median(path.now[fell] if fell.any() else path.now)),
-        },
-        parts=facts.signs[:1],
+        numbers={"lost": facts.under_way("dynamical_instability"), **levels},
+        parts=facts.signs[:1] or (late_findings(facts.view.run) if few else ()),
         probability=float(fell.mean()),
     )
     return Answer("watch", found, "falls early")
@@ -351,13 +353,30 @@ def _calm(facts: Facts) -> Answer:
     return Answer("unclear", found("noise_hides", doubt, **hidden))
 
 
-_FIRST_OF = {"signal_fell": "entropy term", "no_variance": "mixed prompts"}
+_HOLLOW = ("form_without_task", "apparent_gain")
+"""Modes in which a reward that rises is no progress."""
+
+
+def _hollow(facts: Facts) -> Answer | None:
+    """A reward of few rows that may be of form alone."""
+    mode = max(_HOLLOW, key=facts.under_way)
+    p = facts.under_way(mode)
+    if p < THRESHOLDS.suspect:
+        return None
+    severity = next((e.severity_text for e in reversed(facts.timeline.episodes) if e.mode == mode), "")
+    return Answer("watch", Finding(kind=kind_of(mode), probability=p, severity=severity))
+
+
+_FIRST_OF = {"signal_fell": "entropy term", "no_variance": "mixed prompts", "zero_gradient": "update path"}
 """Kind of what few rows show → name of the action that it asks for first."""
 
 
 def _few(facts: Facts, early: Finding) -> Answer:
     """Few rows whose paths tell nothing: what the last ones show of a reward that ends no higher than it began."""
     value = facts.view.reward.logged.value
+    hollow = _hollow(facts)
+    if hollow is not None:
+        return hollow
     if value[-1] > value[0]:
         return Answer("unclear", early)
     shown = late_findings(facts.view.run)

@@ -23,6 +23,7 @@ from bayes_grpo.diagnosis.story import progress_text, resume_behind, sudden_even
 from bayes_grpo.diagnosis.view import RunView
 from bayes_grpo.diagnosis.wording import joined
 from bayes_grpo.logs.reading import RunLike, as_run
+from bayes_grpo.logs.run import Run
 from bayes_grpo.signals.parts import parts_of
 from bayes_grpo.signals.thresholds import THRESHOLDS
 
@@ -85,8 +86,11 @@ def diagnose(run: RunLike, *, up_to_step: float | None = None, rollouts: Rollout
     missing = () if shown.has_reward or shown.has_eval else ("reward",)
     useful = tuple(dict.fromkeys(x for m in all_modes() for x in m.wants))
     empty = tuple(x for x in useful if len(shown.step) and shown.not_finite(x).all())
+    single = tuple(x for x in useful if rows > 1 and _values(shown, x) == 1)
     if view is not None:
         timeline = timeline_of(view)
+        if rows <= SINGLE_STEPS:
+            timeline = timeline.shown_by_few()
         assumed = (view.paths.ends.assumed,) if view.paths.ends.assumed else ()
         zeros = zeros_of(view)
         evidence = _evidence(timeline, view) | ({} if zeros is None else {"zero_loss": zeros.clause})
@@ -98,7 +102,7 @@ def diagnose(run: RunLike, *, up_to_step: float | None = None, rollouts: Rollout
             evidence["resume"] = joined((f"a fall begins at {shown.step_name(resumed.step)}", *changes))
         onsets, remedies = _what_to_do(timeline, facts)
         logged = {*shown.signals, *([HELD_OUT] if view.held_out is not None else [])}
-        wanted = [x for x in useful if x not in logged and x not in empty]
+        wanted = [x for x in useful if x not in {*logged, *empty, *single}]
         # A log of evaluation rewards alone lacks the train reward that hacking would raise.
         missing = tuple("train reward" if x == HELD_OUT and view.paths.uses_eval else x for x in wanted)
         happened = sudden_events(view)
@@ -113,6 +117,7 @@ def diagnose(run: RunLike, *, up_to_step: float | None = None, rollouts: Rollout
         remedies=remedies,
         missing=missing,
         empty=empty,
+        single=single,
         suggested=shown.suggested,
         about=about,
         notes=(*shown.notes, *implausible(shown), *assumed, *doubts),
@@ -122,6 +127,13 @@ def diagnose(run: RunLike, *, up_to_step: float | None = None, rollouts: Rollout
         zeros=zeros,
         parts=() if view is None else parts_of(view.paths),
     )
+
+
+def _values(run: Run, name: str) -> int:
+    """Number of values of a useful signal."""
+    if name == HELD_OUT:
+        return max(np.isfinite(run.eval_reward).sum(), np.isfinite(run.values("gold_reward")).sum())
+    return int(np.isfinite(run.values(name)).sum())
 
 
 def _evidence(timeline: Timeline, view: RunView) -> dict[str, str]:

@@ -8,10 +8,11 @@ from functools import cached_property
 import numpy as np
 
 from bayes_grpo.common.text import plain
+from bayes_grpo.diagnosis.few_rows import part_of_a_log
 from bayes_grpo.diagnosis.mode import Timeline
 from bayes_grpo.diagnosis.modes.dynamical_instability import reward_lost
 from bayes_grpo.diagnosis.modes.reward_hacking import changes, stays_behind
-from bayes_grpo.diagnosis.records import Finding
+from bayes_grpo.diagnosis.records import Action, Finding
 from bayes_grpo.diagnosis.story import Resume
 from bayes_grpo.diagnosis.strain import growths
 from bayes_grpo.diagnosis.view import RunView
@@ -258,6 +259,11 @@ class Facts:
     def ended(self) -> bool:
         """Whether the learning rate or the planned steps have come to an end."""
         return self.spent_rate is not None or self.planned is not None
+
+    @property
+    def part_of_a_log(self) -> Action | None:
+        """To pass the whole log where these few rows are from the middle of one."""
+        return part_of_a_log(self.view.run) if self.rows < THRESHOLDS.direct_rows else None
 
     @property
     def every_step(self) -> bool:

@@ -15,6 +15,9 @@ from bayes_grpo.signals.thresholds import THRESHOLDS
 SINGLE_STEPS = 2
 """Rows up to which a log is a look at a step and not at a run."""
 _CERTAIN = 0.95
+_LATE_STEP = 10
+_LATE_ROWS = 3
+"""Step, and number of rows before it at the logged pace, from which on a log of a few rows is a part of one."""
 _NOISE = (4.0, 13.0)
 """Nats a token: entropy of no model in use. A choice among all tokens at random has 12, a sum over tokens more."""
 
@@ -27,13 +30,27 @@ def status_of_rows(run: Run) -> Status:
     for name in ("eval_reward", "reward"):
         if not np.isnan(value := _last(run, name)):
             numbers[name] = value
-    later = Action(kind="wait", numbers={"rewards": float(THRESHOLDS.waste_rows)})
+    waiting = Action(kind="wait", numbers={"rewards": float(THRESHOLDS.waste_rows)})
+    part = part_of_a_log(run)
+    later = waiting if part is None else part
     if not found:
         return Status("unclear", Finding(kind="few_rows", numbers=numbers, probability=1.0), later)
     whole = Finding(kind="few_rows", numbers=numbers, probability=_CERTAIN, parts=found)
     actions = [_DO[part.kind] for part in found if part.kind in _DO]
     first, *rest = (*actions, later)
     return Status("watch", whole, first, tuple(rest))
+
+
+def part_of_a_log(run: Run) -> Action | None:
+    """To pass the whole log, of a few rows from the middle of one; None where they begin it."""
+    steps = np.sort(np.unique(np.concatenate([run.step, run.eval_step])))
+    if not len(steps):
+        return None
+    first = float(steps[0])
+    row = float(np.median(np.diff(steps))) if len(steps) > 1 else 1.0
+    if first < max(_LATE_STEP, _LATE_ROWS * row):
+        return None
+    return Action(kind="pass_whole_log", numbers={"first": first})
 
 
 _DO = {
@@ -86,7 +103,7 @@ def _findings(run: Run) -> list[Finding]:
 
 
 def late_findings(run: Run) -> tuple[Finding, ...]:
-    """What the last of a few rows show of the entropy and of groups without variance, the most urgent first."""
+    """What a few rows show of the entropy, of groups without variance and of no gradient, the most urgent first."""
     out = []
     entropy = _known(run, "entropy")
     if len(entropy) > SINGLE_STEPS and 0.0 <= entropy[-1] < THRESHOLDS.spent * entropy[0]:
@@ -95,6 +112,11 @@ def late_findings(run: Run) -> tuple[Finding, ...]:
     equal = _known(run, "frac_reward_zero_std")
     if len(equal) > SINGLE_STEPS and equal[-SINGLE_STEPS:].min() > THRESHOLDS.waste:
         out.append(Finding(kind="no_variance", numbers={"share": float(equal[-1])}, probability=_CERTAIN))
+    varied = run.values("reward_std") > 0.0
+    still = (run.values("grad_norm") == 0.0) & varied
+    if len(run.step) > SINGLE_STEPS and still.sum() >= THRESHOLDS.half * varied.sum() > 0.0:
+        numbers = {"still": float(still.sum()), "varied": float(varied.sum())}
+        out.append(Finding(kind="zero_gradient", numbers=numbers, probability=_CERTAIN))
     return tuple(out)
 
 

@@ -76,7 +76,7 @@ def _mode(f: Finding) -> tuple[str, str]:
     if "episodes" in f.numbers:
         return _past_mode(f), f.severity
     if f.step is None:
-        return f"{label} is possible, but less likely than not", ""
+        return f"{label} is possible, but less likely than not", f.severity
     return f"{label}{_since(f)}", f.severity
 
 
@@ -191,6 +191,13 @@ def _few_rows(f: Finding) -> tuple[str, str]:
     if not f.parts:
         return "too few rewards for a verdict", nothing
     return joined(part.clause for part in f.parts), nothing
+
+
+def _zero_gradient(f: Finding) -> str:
+    n = f.numbers
+    if "still" in n:
+        return f"the gradient norm is 0 in {n['still']:.0f} of {n['varied']:.0f} rows whose rewards vary"
+    return "the gradient norm of this step is 0 although its groups have reward variance"
 
 
 def _high_kl(f: Finding) -> str:
@@ -352,7 +359,7 @@ KINDS: Mapping[str, Kind] = {
     "noise_written": Kind("the entropy is {now:.2g} nats a token, as of a model that writes noise"),
     "truncated_step": Kind(_truncated_step),
     "no_variance": Kind(_no_variance),
-    "zero_gradient": Kind("the gradient norm of this step is 0 although its groups have reward variance"),
+    "zero_gradient": Kind(_zero_gradient),
     "no_reward": Kind("every reward of this step is 0"),
     "sampler_gap": Kind("{signal} is {now:.2g} (healthy: {low:g} to {high:g})"),
     # Events that are over, and changes at a resume

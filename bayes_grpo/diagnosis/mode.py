@@ -209,6 +209,18 @@ class Timeline(Result):
         failures = failure_names()
         return ModeProbabilities({name: mode.under_way for name, mode in self.modes.items() if name in failures})
 
+    def shown_by_few(self) -> Timeline:
+        """The same of so few rows that only what is more probable than not is seen."""
+        modes = {}
+        for mode in all_modes():
+            found = self.modes.get(mode.name)
+            if found is not None and found.under_way >= THRESHOLDS.probable:
+                modes[mode.name] = found
+            elif mode.name in MODES or not mode.is_failure:
+                unseen = np.full(len(self.step), mode.chances.unseen)
+                modes[mode.name] = ModeTimeline(mode.name, unseen, False)
+        return Timeline(self.step, modes, self.episodes)
+
     def probable(self, over: bool) -> list[Episode]:
         """Episodes that are more probable than not, over or not."""
         return [e for e in self.episodes if e.probable and e.over == over]

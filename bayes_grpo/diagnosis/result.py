@@ -52,6 +52,7 @@ class Diagnosis(ModeProbabilities, Result):
         remedies: Mode → what to do, likewise.
         missing: Useful signals that the log lacks.
         empty: Useful signals that are NaN in every row.
+        single: Useful signals with one value.
         about: The log.
         notes: Assumptions and the notes of the log reader.
         paths: Paths of the signals, for pictures; None without enough rows.
@@ -70,6 +71,7 @@ class Diagnosis(ModeProbabilities, Result):
     remedies: Mapping[str, tuple[Action, ...]]
     missing: tuple[str, ...]
     empty: tuple[str, ...]
+    single: tuple[str, ...]
     about: AboutLog
     notes: tuple[str, ...]
     paths: RunPaths | None

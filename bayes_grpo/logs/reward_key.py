@@ -25,7 +25,9 @@ _ADDS_UP = 0.02
 _ROWS = 50_000
 _LEAST = 1e-6
 _TASK = re.compile(
-    r"correct|accura|\bacc\b|answer|solution|exact|solve|math|equation|pass|test|success|score|outcome", re.I
+    r"correct|accura|\bacc\b|answer|solution|exact|solve|math|equation|pass|test|success|score|outcome|"
+    r"\biou\b|iou_|\bf1\b|bleu|rouge",
+    re.I,
 )
 _FORM = re.compile(
     r"format|xml|tag|think|length|len\b|soft|strict|int\b|digit|style|finish|repet|structure|brevity", re.I

@@ -166,7 +166,8 @@ def _unchecked(d: Diagnosis) -> str:
     """Useful signals that the log lacks, and those that are no number in any row; "" without any."""
     missing = f"{', '.join(d.missing)} (not recognized in this log{_maybe(d)})" if d.missing else ""
     empty = f"{', '.join(d.empty)} (NaN in every row)" if d.empty else ""
-    found = "; ".join(x for x in (missing, empty) if x)
+    single = f"{', '.join(d.single)} (one value)" if d.single else ""
+    found = "; ".join(x for x in (missing, single, empty) if x)
     return f"Not checked: {found}" if found else ""
 
 

@@ -25,7 +25,7 @@ QUIET = {
     "falls": (), "held_out_falls": 0.0, "held_out_stays": 0.0, "spent_rate": None, "ended": False, "early": False,
     "latest": False, "resumed": None, "constant": False, "noisy": True, "truncated_pays": False,
     "every_step": True, "rows_planned": None, "group_size": 8.0, "view": NO_SIGNALS, "fell": 0.0,
-    "step_name": StepName, "declined": False, "clearly_fell": False,
+    "step_name": StepName, "declined": False, "clearly_fell": False, "part_of_a_log": None,
 }  # fmt: skip
 """What no action of these runs depends on."""
 

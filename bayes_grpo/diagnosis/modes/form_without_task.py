@@ -42,10 +42,10 @@ class FormWithoutTask(Mode):
 
 
 def _kinds(view: RunView) -> tuple[dict[str, SignalPath], dict[str, SignalPath]]:
-    """Components of the task, and all others where one is of form; by their names."""
+    """Components of the task and components of form, by their names; a name that says neither may be either."""
     found = view.paths.components
     task = {name: x for name, x in found.items() if is_task(name)}
-    form = {name: x for name, x in found.items() if name not in task} if any(map(is_form, found)) else {}
+    form = {name: x for name, x in found.items() if is_form(name)}
     return task, form
 
 

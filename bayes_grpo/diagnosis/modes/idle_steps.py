@@ -36,6 +36,10 @@ class IdleSteps(Mode):
         if not dead.any():
             return ""
         text = f"{int(dead.sum())} of {int(inside.sum())} rows have no reward variance"
+        y = view.reward.logged
+        highest = np.isin(rows.step[dead], y.step[y.value == y.value.max()])
+        if not y.constant and highest.all():
+            text = f"{text}, all at the highest reward of the log ({y.value.max():.3g})"
         seconds = view.logged("step_time")
         if not seconds.rows:
             return text
