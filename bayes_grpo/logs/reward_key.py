@@ -102,7 +102,7 @@ def grouped_by_reason(unused: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 _LOOKS_LIKE: Mapping[str, tuple[str, float, float]] = {
-    "heldout": (r"^(?!.*loss).*(?:eval|bench|held|(?:^|[/_])(?:val|test|dev)(?:[/_]|$))", -math.inf, math.inf),
+    "heldout": (r"^(?!.*loss).*(?:eval(?!uate_response)|bench|held|(?:^|[/_])(?:val|test|dev)(?:[/_]|$))", -math.inf, math.inf),
     "entropy": (r"^(?!.*coef).*(?:(?:^|[^a-z])ent(?:$|[^a-z])|entropy)", 0.0, 20.0),
     "kl": (r"^(?!.*(?:sampl|rollout|infer|time|ppo)).*(?:(?:^|[^a-z])kl|diverg)", -1.0, math.inf),
     "grad_norm": (r"grad(?!e)|gnorm", 0.0, math.inf),
@@ -169,6 +169,8 @@ _NOT_A_PART = frozenset((
     "baseline", "raw", "shaped", "advantage", "episode", "group", "groups", "rollout", "delta",
 ))  # fmt: skip
 _ENVIRONMENTS = ("env/*/reward", "env/*/reward/mean", "env/*/reward/total", "reward/*/mean", "reward/env/*")
+_FORGE_PARTS = "reward/evaluate_response/avg_*_reward"
+"""The means of torchforge's reward functions, and of all."""
 _TENSORBOARD = {"wall_time", "step", "value"}
 """Columns of a curve that was downloaded from TensorBoard."""
 _NO_MEAN = re.compile(r"[/_](?:std|stdev|var|min|max)$")
@@ -228,6 +230,8 @@ def components_of(index: KeyIndex, total: Collection[str] = ()) -> dict[str, str
         joined = "/".join(part.strip() for part in key.split("/"))
         start = joined.lower().rfind("rewards/") + len("rewards/")
         named[clean(joined[start:].removesuffix("/mean"))] = key
+    for key in (k for group in index.find((_FORGE_PARTS,)) for k in group if k not in total):
+        named.setdefault(clean(key.rpartition("/avg_")[2].removesuffix("_reward")), key)
     named = {name: k for name, k in named.items() if name.lower() not in _TOTALS}
     parts = [k for group in index.find(("reward/*",)) for k in group if normal(k).rpartition("/")[2] not in _TOTALS]
     whole = total_of(index, parts)
@@ -379,8 +383,9 @@ def no_reward(columns: Columns, signals: Mapping[str, np.ndarray]) -> LogReadErr
     last = ((name, values[np.isfinite(values)][-1:]) for name, values in signals.items())
     shown = [f"{name.replace('_', ' ')} {value[0]:.4g}" for name, value in last if len(value)]
     shows = f"; the last shows {listed(shown, _SIGNALS_SHOWN)}" if shown else ""
+    shows += _without_gradient(signals)
     if trainer is not GENERIC and signals and not empty:
-        where = " on the rows of its rollouts" if trainer.rollouts else ""
+        where = f" {trainer.reward_place}" if trainer.reward_place else ""
         said = (
             f"{listed(index.keys, _KEYS_SHOWN)} in {rows} of {trainer.name} and none that reads like one{shows}; "
             f"{trainer.name} logs its reward as {listed(trainer.keys['reward'], 2)}{where}: pass that part of the log "
@@ -395,3 +400,13 @@ def no_reward(columns: Columns, signals: Mapping[str, np.ndarray]) -> LogReadErr
     )
     said = f"{shows}; name its key with {MENDING}, if it is among {listed(free)}" if free else none
     return LogReadError(f"expected a train reward, found {found}{said}", mended_by=column("reward"))
+
+
+def _without_gradient(signals: Mapping[str, np.ndarray]) -> str:
+    """What rows say in which nothing is learned, of arrays of the shape (n,): their gradient is 0; else ""."""
+    known = {k: x[np.isfinite(x)] for k, x in signals.items() if k in ("grad_norm", "loss")}
+    flat = [name for name, x in known.items() if len(x) and not np.any(x)]
+    if "grad_norm" not in flat:
+        return ""
+    also = " and loss are" if "loss" in flat else " is"
+    return f"; grad norm{also} 0 in every row, so nothing is learned from these"

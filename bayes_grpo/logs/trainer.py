@@ -68,6 +68,7 @@ class Trainer:
             algorithms, is none: no run of GRPO has it.
         std_kind: Meaning of the logged reward_std where the trainer fixes it.
         config: Setting, or "completions_per_step" → names of its field in the run's configuration, parts joined by "/".
+        reward_place: Where its reward stands, in words, where some of its logs hold none.
         rows_without_rollout: Whether steps between two rollouts get rows of their own, without a reward.
     """
 
@@ -81,6 +82,7 @@ class Trainer:
     defaults: Mapping[str, Any] = field(default_factory=ADAM.copy)
     std_kind: str | None = None
     config: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    reward_place: str = ""
     rows_without_rollout: bool = False
 
     @cached_property

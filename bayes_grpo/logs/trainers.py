@@ -135,9 +135,11 @@ TRAINERS = (
     ),
     trainer_row(
         name="prime-rl",
-        signature="train/agg/** mismatch_kl/all/mean entropy/all/mean is_masked/** off_policy/**",
+        signature="""train/agg/** mismatch_kl/all/mean entropy/all/mean is_masked/** off_policy/** grad._norm
+            peak_mem.""",
         keys="""reward: train/agg/all/*/reward/mean train/agg/effective/*/reward/mean reward/all/mean reward/mean;
             heldout: eval/*/all/*/avg@* eval/*/effective/*/avg@* eval/**/avg@*; entropy: entropy/all/mean entropy/mean;
+            grad_norm: grad._norm;
             engine_mismatch: mismatch_kl/all/mean=k3 mismatch_kl/mean=k3; clip_ratio: is_masked/all/mean is_masked/mean;
             completion_length: train/agg/all/*/num_output_tokens/mean train/agg/effective/*/num_output_tokens/mean
             seq_len/all/mean; loss: loss/mean loss/all/mean; staleness: off_policy/mean;
@@ -149,6 +151,7 @@ TRAINERS = (
             Derived("frac_reward_zero_std", {"train/agg/all/*/solved_none": 1.0, "train/agg/all/*/solved_all": 1.0}),
             Derived("frac_reward_zero_std", {"trainable": -1.0}, 1.0),  # of its console
         ),
+        reward_place="in the log of its orchestrator, on lines such as 'Step 3 | Reward: 0.24'",
         config="""group_size: orchestrator/group_size group_size orchestrator/rollouts_per_example
             rollouts_per_example; momentum: trainer/optim/betas1 optim/betas1;
             total_steps: max_steps orchestrator/max_steps; save_steps: ckpt/interval trainer/ckpt/interval;
@@ -222,6 +225,7 @@ TRAINERS = (
             dropped: rollout/fully_async/stale_groups_dropped=groups rollout/stale_groups_dropped=groups;
             completion_length_max: rollout/response_len/max;
             completions_clipped_ratio: rollout/truncated_ratio rollout/truncated""",
+        reward_place="on the rows of its rollouts",
         rollouts="rollout/step eval/step",
         derived=(
             Derived(
@@ -345,6 +349,17 @@ TRAINERS = (
             loss: actor/pg_loss* actor/total_loss*""",
         config="""group_size: num_return_sequences_in_group; prompts_per_step: rollout_batch_size;
             total_steps: max_steps""",
+    ),
+    trainer_row(  # whose total is the mean of its reward functions
+        name="torchforge",
+        signature="""reward/evaluate_response/** grpo_loss/** buffer/sample/avg_sampled_policy_age
+            main/continuous_rollouts/**""",
+        keys="""step: global_step | step | _step;
+            reward: reward/evaluate_response/avg_total_reward reward/evaluate_response/avg_reward;
+            kl: grpo_loss/kl_divergence_mean; loss: grpo_loss/total_loss rl_trainer/avg_loss rl_trainer/loss;
+            learning_rate: rl_trainer/learning_rate; completion_length: episode/avg_response_tokens;
+            completion_length_max: episode/max_response_tokens; staleness: buffer/sample/avg_sampled_policy_age""",
+        config="group_size: group_size; total_steps: trainer/training/steps",
     ),
     trainer_row(
         name="Baseten Loops",

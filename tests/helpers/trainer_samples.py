@@ -169,6 +169,11 @@ def swift_row(s: int, row: Mapping[str, float]) -> dict[str, Any]:
     return {**row, "global_step/max_steps": f"{s}/300"}
 
 
+def forge_block(s: int, row: Mapping[str, float]) -> str:
+    """A line for each metric below a heading with the step."""
+    return "\n".join([f"=== [global_reduce] - METRICS STEP {s} ===", *(f"  {k}: {v}" for k, v in row.items())])
+
+
 FILES: Mapping[str, tuple[str, Callable[[Rows], str]]] = {
     "TRL": ("trainer_state.json", trl_state),
     "ms-swift": ("logging.jsonl", jsonl(swift_row)),
@@ -186,6 +191,7 @@ CONSOLES: Mapping[str, Callable[[int, Mapping[str, float]], str]] = {
     "verl": lambda s, row: f"step:{s} - " + " - ".join(f"{k}:np.float64({v})" for k, v in row.items()),
     "ROLL": lambda s, row: f"[INFO] metrics_tag: {json.dumps({'step': s, 'metrics': row})}",
     "slime": slime_line,
+    "torchforge": forge_block,
     "MiniMind": lambda s, row: f"Epoch:[1/1]({s}/300), " + ", ".join(f"{k}: {v:.8f}" for k, v in row.items()),
 }
 BARE = {"tensorboard": without_step, "mlflow": bare, "file": bare, "console": bare}

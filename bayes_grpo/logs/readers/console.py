@@ -10,11 +10,11 @@ from itertools import pairwise
 from sys import intern
 
 from bayes_grpo.common.text import ANSI, counted, listed
-from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source
-from bayes_grpo.logs.keyindex import normal, of_evaluation
+from bayes_grpo.logs.formats import NO_REWARDS, Evidence, Parsed, Reader, Source
+from bayes_grpo.logs.keyindex import KeyIndex, normal, of_evaluation
 from bayes_grpo.logs.lines import lines_of, names_reward, nothing_found, planned_in, std_of, too_long, usual
 from bayes_grpo.logs.table import Table, to_float
-from bayes_grpo.logs.trainers import TRAINERS
+from bayes_grpo.logs.trainers import GENERIC, TRAINERS, identify
 
 _WORD = r"(?:global[ _]step|training[ _]step|train[ _]step|step|iteration|iter|update)"
 _LINE_STEP = re.compile(
@@ -72,6 +72,8 @@ _LEAST_KEYS = 4
 _SHORT = 20_000
 """Characters of a text that was pasted."""
 _SHARE = 0.8
+_LOOKED_AT = 100
+"""Rows whose keys say which trainer wrote them."""
 
 type Rows = Iterator[tuple[dict[str, float], float | None]]
 """Rows, each with the planned steps that it states."""
@@ -91,13 +93,16 @@ def line_reader(
     """A reader of lines: at least three rows with a reward tell, rows without one count against it by ``share``."""
 
     def by_rows(source: Source) -> Evidence | None:
-        found = [names_reward(row) for row, _ in rows(source.head)]
-        rewarded = sum(found)
+        found = [row for row, _ in rows(source.head)]
+        rewarded = sum(map(names_reward, found))
         enough = rewarded >= max(_LEAST_ROWS, share * (len(found) - 1))  # the last may be cut off
         pasted = rewarded and len(source.text) <= _SHORT  # a line or two, and nothing else fits
         if enough:
             return Evidence(mark, rewarded)
-        return Evidence(0, rewarded) if pasted else None
+        if pasted:
+            return Evidence(0, rewarded)
+        known = found and not rewarded and identify(KeyIndex(Table.from_rows(found[:_LOOKED_AT]))) is not GENERIC
+        return NO_REWARDS if known else None
 
     def read(source: Source, wanted: str | None) -> Parsed:
         found = list(rows(source.text))
@@ -241,7 +246,8 @@ def _bar_rows(text: str) -> Rows:
 
 
 _HEADING = re.compile(
-    r"[^\w\n]{0,80}(?:\w{1,80}\] - metrics |epoch [\d/]{1,9}[,;: |-]{1,3}|global |training |train |learning )?"
+    r"[^\w\n]{0,80}(?:(?:\w{1,80}\] - |(?:\w{1,40} ){1,2})?metrics |epoch [\d/]{1,9}[,;: |-]{1,3}|global |training |"
+    r"train |learning )?"
     r"(?:step|iteration|iter|update)"
     r"\s{0,4}[:#=]?\s{0,4}(\d{1,12})(?:\s?(?:/|of)\s?(\d{1,12}))?[^\w\n]{0,80}",
     re.IGNORECASE,
