@@ -102,7 +102,11 @@ def grouped_by_reason(unused: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 _LOOKS_LIKE: Mapping[str, tuple[str, float, float]] = {
-    "heldout": (r"^(?!.*loss).*(?:eval(?!uate_response)|bench|held|(?:^|[/_])(?:val|test|dev)(?:[/_]|$))", -math.inf, math.inf),
+    "heldout": (
+        r"^(?!.*loss).*(?:eval(?!uate_response)|bench|held|(?:^|[/_])(?:val|test|dev)(?:[/_]|$))",
+        -math.inf,
+        math.inf,
+    ),
     "entropy": (r"^(?!.*coef).*(?:(?:^|[^a-z])ent(?:$|[^a-z])|entropy)", 0.0, 20.0),
     "kl": (r"^(?!.*(?:sampl|rollout|infer|time|ppo)).*(?:(?:^|[^a-z])kl|diverg)", -1.0, math.inf),
     "grad_norm": (r"grad(?!e)|gnorm", 0.0, math.inf),
