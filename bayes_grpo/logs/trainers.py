@@ -136,10 +136,10 @@ TRAINERS = (
     trainer_row(
         name="prime-rl",
         signature="""train/agg/** mismatch_kl/all/mean entropy/all/mean is_masked/** off_policy/** grad._norm
-            peak_mem.""",
+            peak_mem. zero_advantage/rollouts""",
         keys="""reward: train/agg/all/*/reward/mean train/agg/effective/*/reward/mean reward/all/mean reward/mean;
             heldout: eval/*/all/*/avg@* eval/*/effective/*/avg@* eval/**/avg@*; entropy: entropy/all/mean entropy/mean;
-            grad_norm: grad._norm;
+            grad_norm: grad._norm; frac_reward_zero_std: zero_advantage/rollouts;
             engine_mismatch: mismatch_kl/all/mean=k3 mismatch_kl/mean=k3; clip_ratio: is_masked/all/mean is_masked/mean;
             completion_length: train/agg/all/*/num_output_tokens/mean train/agg/effective/*/num_output_tokens/mean
             seq_len/all/mean; loss: loss/mean loss/all/mean; staleness: off_policy/mean;
@@ -239,10 +239,12 @@ TRAINERS = (
     ),
     trainer_row(
         name="mlx-lm-lora",
-        signature="train_total_rewards_mean train_grouped_rewards_mean train_clip_ratio_total",
-        keys="""step: iteration | step | _step; reward: train_total_rewards_mean; heldout: val_total_rewards_mean;
-            reward_std: train_total_rewards_std; kl: train_kl; clip_ratio: train_clip_ratio_total;
-            completion_length: train_average_generated_tokens;
+        signature="""train_total_rewards_mean train_grouped_rewards_mean train_clip_ratio_total grouped_rewards_mean
+            grouped_rewards_std""",
+        keys="""step: iteration | step | _step; reward: train_total_rewards_mean total_rewards_mean;
+            heldout: val_total_rewards_mean; reward_std: train_total_rewards_std total_rewards_std;
+            kl: train_kl; clip_ratio: train_clip_ratio_total;
+            completion_length: train_average_generated_tokens average_generated_tokens;
             completions_clipped_ratio: train_hit_max_tokens_ratio hit_max_tokens_ratio""",
         defaults=ADAM | {"group_size": 4},
         std_kind="total",

@@ -151,10 +151,18 @@ def _alike(text: str) -> list[dict[str, float]]:
     return [row for row in named if enough and tuple(row) == names]
 
 
+_WITHOUT_ADVANTAGE = re.compile(r"\bDetected \d{1,9}/(\d{1,9}) rollouts \([^()\n]{0,200}?\bzero_advantage=(\d{1,9})\b")
+"""What prime-rl says before the row of a step: all its rollouts, and those whose advantage is 0."""
+
+
 def _placed_rows(text: str) -> Iterator[tuple[dict[str, float], float, float, bool]]:
     """Rows, planned steps, planned epochs (0 without any), and whether the step is one of its epoch."""
+    before: dict[str, float] = {}  # of the row to come
     for line, _ in lines_of(_at_steps(text)):
         if len(line) > _MAX_LINE_OF_PAIRS or line.lstrip()[:1] == "{":
+            continue
+        if "zero_advantage=" in line and (found := _WITHOUT_ADVANTAGE.search(line)) is not None:
+            before = {"zero_advantage/rollouts": int(found[2]) / max(int(found[1]), 1)}
             continue
         if "±" in line or "+" in line or "(s" in line or "(σ" in line:
             line = _WITH_SPREAD.sub(_spread_named, line)
@@ -177,6 +185,9 @@ def _placed_rows(text: str) -> Iterator[tuple[dict[str, float], float, float, bo
                 row = dict(of_evaluation(row))
             row |= {"epoch": float(epoch[1])} if epoch else {}
             row |= {"step": float(step[1])} if step else {}
+            if before and names_reward(row):
+                row |= before
+                before = {}
             epochs = float(epoch[2] or 0) if epoch else 0.0
             yield row, float(step[2] or 0) if step else 0.0, epochs, inside
 
@@ -279,13 +290,15 @@ _REWARD_KEYS = frozenset(k for t in TRAINERS for k in t.keys["reward"] if "/" in
 def _block_rows(text: str) -> Rows:
     """A row for every heading with a step, of the numbers that the lines below name once.
 
-    Without a heading a trainer's keys are one row until its reward comes again, and what a dict below it says.
+    Without a heading a trainer's keys are one row until its reward comes again, and what a dict says that ends it.
     """
     blocks: list[tuple[re.Match[str], list[tuple[str, str]]]] = []
     alone: list[dict[str, float]] = [{}]
     for line, _ in lines_of(text):
-        if line[:1] == "{" and any(normal(name) in _REWARD_KEYS for name in alone[-1]):
-            alone[-1].update({name: to_float(value) for name, value in _DICT_PAIR.findall(line)})
+        if line[:1] == "{" and len(pairs := _DICT_PAIR.findall(line)) >= _LEAST_KEYS and not blocks:
+            alone[-1].update({name: to_float(value) for name, value in pairs})
+            if not any(normal(name) in _REWARD_KEYS for name in alone[-1]):
+                alone.append({})  # the reward of that step stands before the text
         if len(line) > _MAX_LINE_OF_BLOCK:
             continue
         line = _SUMMARY_LINE.sub(r"\1: ", line)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import pairwise
 from sys import intern
 from types import MappingProxyType
@@ -97,7 +98,8 @@ def _read_console_dict(source: Source, wanted: str | None) -> Parsed:
         rows, total, more = _on_bars([found[i:k] for i, k in pairwise((0, *starts, len(found)))], end)
         total = total or planned_in(source.text)
         return parsed_rows(rows, total_steps=total, notes=(*notes, *more), starts=starts)
-    return parsed_rows(rows, notes=notes)
+    parsed = parsed_rows(rows, notes=notes)
+    return parsed if parsed.total_steps else replace(parsed, total_steps=planned_in(source.text))
 
 
 def _are_of_two_runs(one: _Found, other: _Found) -> bool:
@@ -183,7 +185,7 @@ def _on_bar(part: list[_Found], after: Mapping[int, tuple[int, int]]) -> _Placed
     for planned in below[0] if several else ():  # or it is below every row, and moves on from row to row
         steps = [bars.get(planned, (0, 0))[0] for bars in below]
         if planned not in after:  # the log ends before the bar is shown again
-            steps[-1] = below[-2].get(planned, (0, 0))[1]
+            steps[-1] = _step_after(steps[:-1], below[-2].get(planned, (0, 0))[1])
         if all(b > a for a, b in pairwise(steps)):
             note = f"the step is that of the progress bar of {planned}, shown below each row"
             return _Placed(steps, float(planned), note)
@@ -200,6 +202,12 @@ def _on_bar(part: list[_Found], after: Mapping[int, tuple[int, int]]) -> _Placed
     steps = [done if end else max(each * (k - alone), 1) for end, k in seen]
     note = f"the progress bar shows {done} of {planned} steps, so a row covers {each} steps"
     return _Placed(steps, float(planned), note)
+
+
+def _step_after(steps: list[int], shown: int) -> int:
+    """The step of a last row below which no bar stands any more: the bar's above it, or as far on as the others are."""
+    apart = {b - a for a, b in pairwise(steps)}
+    return shown if shown != steps[-1] or len(apart) != 1 else shown + apart.pop()
 
 
 def _is_train(row: dict[str, Any]) -> bool:

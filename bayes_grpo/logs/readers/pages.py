@@ -21,7 +21,7 @@ from bayes_grpo.common.text import counted, listed
 from bayes_grpo.logs.cells import HEAD_OF_STD, LEAST_IN_TABLE, WITH_STD, are_steps, range_in, step_in, turned, value_in
 from bayes_grpo.logs.formats import HEAD, Evidence, Parsed, Reader, RunName, Source, chosen_run, main_run
 from bayes_grpo.logs.keyindex import normal, of_evaluation, parted
-from bayes_grpo.logs.lines import names_reward, std_of
+from bayes_grpo.logs.lines import names_reward, planned_in, std_of
 from bayes_grpo.logs.table import RUN_KEYS, Table, to_float
 from bayes_grpo.logs.trainers import GENERIC
 
@@ -165,8 +165,10 @@ def _text_grids(text: str) -> Iterator[_Grid]:
                 if end - i - len(rows) > _MISSES:
                     break
             if rows:
-                above = next((x for x in reversed(lines[max(i - _MISSES, 0) : i]) if x.strip()), "")
-                yield _Grid(names, rows, above=above[:_MAX_CELL])
+                before = lines[max(i - _MISSES, 0) : i]
+                above = next((x for x in reversed(before) if x.strip()), "")
+                planned = _PLANNED.findall("\n".join(x[:_MAX_CELL] for x in before))
+                yield _Grid(names, rows, float(planned[-1]) or None if planned else None, above[:_MAX_CELL])
                 break
         else:
             end = i
@@ -325,7 +327,9 @@ def _read_marked_table(source: Source, wanted: str | None) -> Parsed:
             f"expected a table with a column step and one of rewards in the page, found none; choose another {MENDING}",
             mended_by=Argument("format"),
         )
-    return chosen_table(found, wanted)
+    taken = chosen_table(found, wanted)
+    planned = planned_in(source.text) if taken.total_steps is None else None
+    return taken if planned is None or planned < _steps(taken.table).max() else replace(taken, total_steps=planned)
 
 
 def chosen_table(found: Mapping[str, Parsed], wanted: str | None) -> Parsed:
