@@ -58,7 +58,8 @@ def assemble(
     columns = _by_group(columns)
     row_steps = user.get("logging_window") or sidecar.get("logging_window", Setting(1)).value
     file = np.repeat(np.arange(len(files)), [part.table.n for part in files])
-    run = tidy(columns, closing_rows(parsed.table), row_steps, file)
+    closing = closing_rows(parsed.table)
+    run = tidy(columns, closing, row_steps, file)
     if not (run.has_reward or run.has_eval):
         raise LogReadError(
             f"expected a row with a finite reward, found {counted(len(run.step), 'row')} without one; wait for more of "
@@ -66,7 +67,8 @@ def assemble(
             mended_by=column("reward"),
         )
     run = _with_limit(run, columns)
-    settings = resolve_settings(parsed, columns, run, sidecar, user)
+    closed = bool(closing.any()) and not np.any(np.isfinite(columns.train["reward"][np.flatnonzero(closing)[-1] :]))
+    settings = resolve_settings(parsed, columns, run, sidecar, user, closed)
     used = {k: v for k, v in columns.keys.items() if k in ("step", "reward", "eval_reward", *run.signals)}
     in_rows = settings_in_rows(parsed.table)
     adapted = (

@@ -19,6 +19,7 @@ from bayes_grpo.common.imports import modules_in
 from bayes_grpo.common.text import clean, counted, listed
 from bayes_grpo.logs import readers
 from bayes_grpo.logs.keyindex import table_of_rows
+from bayes_grpo.logs.options import one_prompt, settings_of_groups
 from bayes_grpo.logs.settings import Setting
 from bayes_grpo.logs.table import Table, to_floats
 from bayes_grpo.logs.trainer import Trainer
@@ -250,6 +251,7 @@ def parsed_rows(rows: Iterable[Any], **more: Any) -> Parsed:
     What is no record is left out with a note.
     """
     planned, other, lists = 0.0, 0, 0
+    groups: set[tuple[int, str]] = set()  # completions of a row, and the key of its one prompt
 
     def numbered() -> Iterator[Mapping[str, Any]]:
         nonlocal planned, other, lists
@@ -260,7 +262,8 @@ def parsed_rows(rows: Iterable[Any], **more: Any) -> Parsed:
             for key in _REWARDS:
                 numbers = to_floats(row[key]) if type(row.get(key)) is list else np.empty(0)
                 if len(numbers) and np.isfinite(numbers).all():
-                    row = {**row, key: float(numbers.mean()), f"{key}/std": float(numbers.std())}
+                    groups.add((len(numbers), one_prompt(row)))
+                    row = {**row, key: float(numbers.mean()), "reward/std": float(numbers.std())}
                     lists += 1
             for key in _STEP_KEYS:
                 if type(row.get(key)) is str and (pair := _PAIR.fullmatch(row[key])):
@@ -269,7 +272,7 @@ def parsed_rows(rows: Iterable[Any], **more: Any) -> Parsed:
             yield row
 
     table = table_of_rows(numbered())
-    parsed = replace(Parsed(table, total_steps=planned or None), **more)
+    parsed = replace(Parsed(table, total_steps=planned or None, settings=settings_of_groups(groups)), **more)
     parsed = parsed.noted(f"{counted(lists, 'list')} of rewards, of which the mean is taken") if lists else parsed
     return parsed.noted(f"{other} entries that are not records left out") if other else parsed
 
@@ -357,22 +360,6 @@ _EXCEPTION = re.compile(
 
 def _evidence(source: Source, known: Iterable[Reader]) -> dict[Reader, Evidence]:
     return {reader: found for reader in known if (found := reader.sniff(source)) is not None}
-
-
-_APART = ("console_dict", "marked_table")
-"""Readers of things that a paste may hold beside each other: dictionaries of a trainer, and tables."""
-_PASTED = 20_000
-"""Characters of a text that was pasted."""
-
-
-def also_holds(source: Source, taken: Reader) -> str:
-    """A note on rewards of a pasted text that another reader than the one taken would read; "" where there are none."""
-    others = [all_readers()[name] for name in _APART if taken.name in _APART and name != taken.name]
-    for reader, found in _evidence(source, others if len(source.text) <= _PASTED else ()).items():
-        if found.strength > 0 and found.rows:
-            what = "a table" if reader.name == "marked_table" else "dictionaries"
-            return f"{what} with {counted(found.rows, 'row')} of rewards left out; --format {reader.name} reads them"
-    return ""
 
 
 def pick_reader(source: Source, name: str | None = None) -> Reader:

@@ -10,6 +10,7 @@ from bayes_grpo.common.errors import MENDING, Argument, LogReadError
 from bayes_grpo.common.text import ANSI, clean, counted
 from bayes_grpo.logs.formats import Source
 from bayes_grpo.logs.keyindex import in_english
+from bayes_grpo.logs.settings import Provenance, Setting
 
 _BAR = re.compile(r"(\d{1,9})/(\d{1,9}) \[([^\]\n]{0,80})\]?")
 _BAR_TEXT = re.compile(r"[^|}\n]{0,80}?\d{1,3}%(?:\|[^|\n]{0,400}+\|)?\s{0,4}\d{1,9}/\d{1,9} \[[^\]\n]{0,80}\]?")
@@ -19,7 +20,7 @@ _PREPARING = re.compile(
     r"\A\W{0,8}(?:(?:down)?loading|fetching|saving|map|tokenizing|capturing|processed prompts)\b", re.IGNORECASE
 )
 """What stands before a bar that counts no training."""
-_REWARD = re.compile(r"reward|score|\br_mean", re.IGNORECASE)
+_REWARD = re.compile(r"reward|score|\br_mean|\bmean_r\b", re.IGNORECASE)
 _MEAN_OF = re.compile(r"(?:mean|avg|average)[_ ]|[_ ](?:mean|avg)\b", re.IGNORECASE)
 _PREFIX = re.compile(r"^\s*\([\w.]+ pid=\d+(?:, ip=[\d.:a-f]+)?\)\s?")
 _LOGURU = re.compile(r"\d{4}-\d\d-\d\d [\d:.]{8,15} \| [A-Z]{4,8}\s{1,9}\| [\w.]{1,80}:[\w<>]{1,80}:\d{1,7} - ")
@@ -100,6 +101,16 @@ def planned_in(text: str) -> float | None:
     lines = (line for line in text.split("\n") if "teps" in line or "TEPS" in line)
     found = {a or b for line in lines for a, b in _PLAN.findall(line)}
     return float(found.pop().replace(",", "")) if len(found) == 1 else None
+
+
+_BATCH = re.compile(r"\b([\d,]{1,9}) prompts?\s?(?:/|per|a)\s?step\b", re.IGNORECASE)
+
+
+def settings_in(text: str) -> dict[str, Setting]:
+    """Settings that a banner states in words, as "256 prompts/step"; nothing without one or with several."""
+    found = {int(n.replace(",", "") or 0) for n in _BATCH.findall(text)} if "prompt" in text else set()
+    known = Setting(found.pop(), Provenance.CONFIG, "stated in the text") if len(found) == 1 else None
+    return {"prompts_per_step": known} if known is not None and known.value else {}
 
 
 def nothing_found(expected: str, source: Source) -> LogReadError:

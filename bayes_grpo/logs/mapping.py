@@ -33,6 +33,8 @@ _LOWER_IS_BETTER = re.compile(
 _ZERO = 1e-9
 _QUALIFIED = re.compile(r"^(?:(?:train|per|token|batch|mean|avg|sampling(?=.entropy))[-_])+")
 """Words before the name of a signal that scripts of one's own add."""
+_MEAN_GRADIENT = re.compile(r"(?:^|_)(?:mean|avg)_grad$")
+"""A mean over the entries of a gradient, which is no norm of it."""
 _NO_SPREAD = re.compile(
     r"^(?!.*non)(?=.*group)(?:.*(?:zero|no)[-_ ].*(?:std|var|spread)|.*(?:flat|degenerate))|^zero_std%?$"
 )
@@ -120,7 +122,7 @@ def _signal_key(index: KeyIndex, trainer: Trainer, name: str) -> tuple[str | Non
         if pattern not in elsewhere and (key := index.first((pattern,), GENERIC.prefixes)) is not None:
             return key, GENERIC.definitions.get(pattern, "")
     if trainer is GENERIC:
-        bare = {_QUALIFIED.sub("", words): key for words, key in index.raw.items()}
+        bare = {_QUALIFIED.sub("", words): key for words, key in index.raw.items() if not _MEAN_GRADIENT.search(words)}
         if (key := next((bare[pattern] for pattern in GENERIC.keys[name] if pattern in bare), None)) is not None:
             return key, ""
     if name == "frac_reward_zero_std":

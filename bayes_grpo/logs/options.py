@@ -16,7 +16,7 @@ from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.text import clean, listed
 from bayes_grpo.logs.settings import Provenance, Setting
 from bayes_grpo.logs.signals import SIGNALS
-from bayes_grpo.logs.table import leaves, to_float
+from bayes_grpo.logs.table import GROUP_KEYS, leaves, to_float
 from bayes_grpo.logs.trainer import Trainer
 
 CANONICAL_COLUMNS = ("step", "reward", "heldout", *SIGNALS)
@@ -60,7 +60,7 @@ _KNOWN: Mapping[str, tuple[OptionCheck, str]] = {
         _number("a whole number of at least 1", lambda x: x >= 1, int),
         "group_size group num_generations n_samples_per_prompt rollout_n",
     ),
-    "prompts_per_step": (_ABOVE_0, "prompts_per_step num_prompts_per_step groups_per_batch num_groups batch"),
+    "prompts_per_step": (_ABOVE_0, "prompts_per_step num_prompts_per_step groups_per_batch num_groups n_prompts batch"),
     "momentum": (_number("a number in [0, 1)", lambda x: 0 <= x < 1), "momentum adam_beta1 beta1"),
     "momentum_convention": (_one_of("heavy_ball", "ema"), ""),
     "refresh_interval": (_STEPS, "refresh_interval"),
@@ -199,7 +199,7 @@ def _quoted(value: Any) -> str:
 
 ROW_KEYS = frozenset((
     "group_size", "num_generations", "n_samples_per_prompt", "prompts_per_step", "num_prompts_per_step",
-    "num_groups", "entropy_coef",
+    "num_groups", "entropy_coef", "n_prompts", "rollout_n",
 ))  # fmt: skip
 """Those names that mean a setting in every record too, where it never changes."""
 
@@ -332,3 +332,23 @@ def settings_of_run(config: Mapping[str, Any], trainer: Trainer) -> dict[str, Se
         if prompts >= 1 and (entry := _known_setting("prompts_per_step", prompts, note)):
             return found | entry
     return found
+
+
+_ONE_PROMPT = GROUP_KEYS | {"source_id", "sample_id", "idx", "prompt", "question", "problem", "query"}
+"""Keys whose value, where it is one, says that a row is of one prompt."""
+_LEAST_OF_GROUP = 2
+
+
+def one_prompt(row: Mapping[str, Any]) -> str:
+    """The key that says that a row is of one prompt; "" where none does."""
+    return next((k for k, v in row.items() if str(k).lower() in _ONE_PROMPT and isinstance(v, int | str)), "")
+
+
+def settings_of_groups(groups: set[tuple[int, str]]) -> dict[str, Setting]:
+    """Settings that follow where every row lists the rewards of one group: its size, and of what their spread is."""
+    size, key = next(iter(groups)) if len(groups) == 1 else (0, "")
+    if size < _LEAST_OF_GROUP or not key:
+        return {}
+    note = f"a list of rewards beside one {clean(key)!r} in every row"
+    found = {"group_size": size, "reward_std_kind": "within"}
+    return {name: Setting(value, Provenance.LOGGED, note) for name, value in found.items()}

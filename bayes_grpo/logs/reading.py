@@ -18,7 +18,7 @@ from bayes_grpo.common.files import RUN_MARK, file_and_run
 from bayes_grpo.common.text import clean, counted, listed
 from bayes_grpo.logs.assembling import assemble
 from bayes_grpo.logs.finding import STATE_FILE, Found, find, is_output_directory, run_name_of
-from bayes_grpo.logs.formats import Parsed, Reader, Source, also_holds, load, pick_reader
+from bayes_grpo.logs.formats import Parsed, Reader, Source, all_readers, load, pick_reader
 from bayes_grpo.logs.in_memory import is_tabular, of_client, parsed_of, what_is
 from bayes_grpo.logs.lines import names_reward
 from bayes_grpo.logs.options import SIDECAR_NAME, checked, checked_columns, read_sidecar
@@ -238,11 +238,28 @@ def _read_source(source: Source, format: str | None, whole_lines: bool, wanted: 
     if whole_lines and reader.name in _LINES:
         source = replace(source, data=source.text[: source.text.rfind("\n") + 1].encode())
     parsed = reader.read(source, wanted)
-    if format is None and (other := also_holds(source, reader)):
+    if format is None and (other := _also_holds(source, reader)):
         parsed = parsed.noted(other)
     if lost:
         parsed = parsed.noted(f"{counted(lost, 'NUL byte')} left out, which a lost write leaves behind")
     return _ReadFile(source, reader, parsed)
+
+
+_APART = ("console_dict", "marked_table")
+"""Readers of things that a paste may hold beside each other: dictionaries of a trainer, and tables."""
+_PASTED = 20_000
+"""Characters of a text that was pasted."""
+
+
+def _also_holds(source: Source, taken: Reader) -> str:
+    """A note on rewards of a pasted text that another reader than the one taken would read; "" where there are none."""
+    others = [all_readers()[name] for name in _APART if taken.name in _APART and name != taken.name]
+    for reader in others if len(source.text) <= _PASTED else ():
+        found = reader.sniff(source)
+        if found is not None and found.strength > 0 and found.rows:
+            what = "a table" if reader.name == "marked_table" else "dictionaries"
+            return f"{what} with {counted(found.rows, 'row')} of rewards left out; --format {reader.name} reads them"
+    return ""
 
 
 def _origin(path: Path, where: Path, found: Found, failed: Sequence[Path]) -> list[str]:

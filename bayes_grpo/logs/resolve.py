@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -15,7 +16,7 @@ from bayes_grpo.logs.hygiene import LARGEST_STEP, usual_spacing
 from bayes_grpo.logs.keyindex import normal
 from bayes_grpo.logs.options import ROW_KEYS, configured, settings_of_run
 from bayes_grpo.logs.run import Run
-from bayes_grpo.logs.settings import Provenance, Setting, Settings
+from bayes_grpo.logs.settings import CLOSED, Provenance, Setting, Settings
 from bayes_grpo.logs.table import Table, to_float
 from bayes_grpo.logs.trainers import GENERIC
 
@@ -66,6 +67,7 @@ def spread_kind(columns: Columns) -> tuple[str, str]:
 _UPDATE_STEPS = ("optimizer_step", "update", "train_step", "train/step")
 """Keys whose steps are optimizer updates, in logs whose rollouts serve several."""
 _BATCHES = ("epochs_per_rollout_batch", "rollout_batch_size", "train_batch_size")
+_OF_EVALUATION = re.compile(r"(?:eval|val|valid|validation|test|dev)[/_]")
 UNSTATED = "the log does not state it; --set {}=… does, or a line in bayes_grpo.toml"
 """Note on an unknown part of the batch: fits, plans and diagnoses are sharper with it."""
 _LEAST_AGES = 3
@@ -80,8 +82,12 @@ def resolve_settings(
     run: Run,
     sidecar: Mapping[str, Setting],
     user: Mapping[str, Any],
+    run_closed: bool = False,
 ) -> Settings:
-    """Every setting with the most trustworthy of its values; bounds of the reward that cross are an error."""
+    """Every setting with the most trustworthy of its values; bounds of the reward that cross are an error.
+
+    A run of which the trainer's closing line is there has as many steps as it has logged.
+    """
     trainer = columns.trainer
     whose = "assumed for an unknown trainer" if trainer is GENERIC else f"{trainer.name}'s documented default"
     found = {name: Setting(value, Provenance.ASSUMED, whose) for name, value in trainer.defaults.items()}
@@ -108,6 +114,8 @@ def resolve_settings(
             f"expected reward_low below reward_high, found {low:g} and {high:g}; correct the call or the settings file"
         )
     found["schedule"] = _followed(found, columns, run)
+    if run_closed and len(run.step) and found.get("total_steps", Setting()).value is None:
+        found["total_steps"] = Setting(float(run.step[-1]), Provenance.LOGGED, CLOSED)
     unknown = [x for x in ("group_size", "prompts_per_step") if found.get(x, Setting()).value is None]
     return Settings(**found | {name: Setting(note=UNSTATED.format(name)) for name in unknown})
 
@@ -139,7 +147,8 @@ def _followed(found: Mapping[str, Setting], columns: Columns, run: Run) -> Setti
 
 def settings_in_rows(table: Table) -> dict[str, np.ndarray]:
     """Key of records that states a setting → its numbers, shape (k,), k > 0."""
-    keys = [k for k in table.keys if (name := normal(k).rpartition("/")[2]) in ROW_KEYS or name in _BATCHES]
+    known = {k: normal(k).rpartition("/")[2] for k in table.keys if not _OF_EVALUATION.match(normal(k))}
+    keys = [k for k, name in known.items() if name in ROW_KEYS or name in _BATCHES]
     return {k: values[np.isfinite(values)] for k in keys if np.isfinite(values := table.column(k)).any()}
 
 

@@ -145,6 +145,7 @@ def suggested_keys(table: Table, unused: Mapping[str, str], known: Collection[st
             fits += [k for k in scores if 1 < int(np.isfinite(table.column(k)).sum()) <= table.n // 2]
         fits = [k for k in fits if name in ("heldout", "accuracy") or not _EVALUATION.search(normal(k))]
         fits = [k for k in fits if name in ("reward_std", "frac_reward_zero_std") or not normal(k).endswith("std")]
+        fits = [k for k in fits if name != "accuracy" or not is_form(_TASK.sub("", normal(k)))]
         fits.sort(key=lambda k, name=name: -SequenceMatcher(None, normal(k).rpartition("/")[2], name).ratio())
         if name == "heldout":
             fits.sort(key=lambda k: not _SCORE.search(normal(k)))

@@ -18,7 +18,7 @@ import numpy as np
 from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.common.results import Shown, json_safe
 from bayes_grpo.common.text import StepName, clean, counted, listed
-from bayes_grpo.logs.settings import Setting, Settings
+from bayes_grpo.logs.settings import CLOSED, Setting, Settings
 
 
 class LoggedColumn(NamedTuple):
@@ -248,9 +248,12 @@ class Run(Shown):
         return replace(changed, window=row_windows(self.step, float(values["logging_window"].value)))
 
     def until(self, step: float) -> Run:
-        """The run as its log stood at an optimizer step: rows that end at it or before. Settings are kept."""
+        """The run as its log stood at an optimizer step: rows that end at it or before, settings known by then."""
         cut = self.where(self.step <= step, self.eval_step <= step)
-        return replace(cut, resumes=tuple(s for s in self.resumes if s <= step))
+        settings = self.settings
+        if settings.total_steps.note == CLOSED and step < settings.total_steps.value:
+            settings = replace(settings, total_steps=Setting())
+        return replace(cut, settings=settings, resumes=tuple(s for s in self.resumes if s <= step))
 
     def of_part(self, name: str) -> Run:
         """The run with one of its reward functions or environments as the reward; what belongs to the total goes.

@@ -16,6 +16,10 @@ class Provenance(StrEnum):
     ASSUMED = "assumed"
 
 
+CLOSED = "the trainer's closing line follows the last row"
+"""Note on the steps of a run that has ended, which nobody could know before."""
+
+
 @dataclass(frozen=True)
 class Setting:
     """One setting of a run with its origin.

@@ -17,7 +17,8 @@ GENERIC = trainer_row(
     keys="""step: train/global_step | training_step | step | global_step | training/global_step | progress/step |
         train_step | train/step | optimizer_step | steps | iteration | iter | update | rollout/step | grpo_step |
         rollout_step | outer_step | _step | batch | rollout;
-        reward: reward train_reward ~reward ~train_reward average_reward ~rewards reward_trace score/mean mean_score;
+        reward: reward train_reward ~reward ~train_reward average_reward ~rewards reward_trace score/mean mean_score
+        mean_r r_mean;
         heldout: ^reward eval_reward_mean eval_mean_reward eval/reward_mean eval/mean_reward eval/reward/mean ^accuracy
         ^acc ^win_rate ^solved ^pass_rate ^~reward val-core/**/mean@* val/**/mean@* ^pass_at_1 ^pass@1 ^solve_rate
         ^success_rate ^score ^correct ^exact_match ^chrf ^bleu ^f1 ^total_rewards_mean eval/**/reward
@@ -37,7 +38,8 @@ GENERIC = trainer_row(
         mean_generation_length mean_len avg_len avglen len length gen_len mean_tokens avg_tokens seq._length;
         learning_rate: learning_rate lr optim/lr optim/learning_rate;
         loss: ~loss ~train_loss policy_loss pg_loss training_loss grpo_loss total_loss;
-        accuracy: ~accuracy acc train_accuracy correct success_rate train_success_rate solve_rate;
+        accuracy: ~accuracy ~accuracies acc train_accuracy correct success_rate train_success_rate solve_rate
+        canonical_pass_rate;
         completions_clipped_ratio: completions_clipped_ratio completions/clipped_ratio truncation_rate truncated_ratio
         trunc_rate trunc_ratio truncated_frac truncation clipped_ratio;
         gold_reward: gold_reward reward/gold gold_reward_mean gold_score true_reward reward/correctness_f reward/f;

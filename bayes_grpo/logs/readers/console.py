@@ -12,7 +12,16 @@ from sys import intern
 from bayes_grpo.common.text import ANSI, counted, listed
 from bayes_grpo.logs.formats import NO_REWARDS, Evidence, Parsed, Reader, Source
 from bayes_grpo.logs.keyindex import KeyIndex, normal, of_evaluation
-from bayes_grpo.logs.lines import lines_of, names_reward, nothing_found, planned_in, std_of, too_long, usual
+from bayes_grpo.logs.lines import (
+    lines_of,
+    names_reward,
+    nothing_found,
+    planned_in,
+    settings_in,
+    std_of,
+    too_long,
+    usual,
+)
 from bayes_grpo.logs.table import Table, to_float
 from bayes_grpo.logs.trainers import GENERIC, TRAINERS, identify
 
@@ -111,7 +120,7 @@ def line_reader(
         table = Table.from_rows(row for row, _ in found)
         planned = [n for row, n in found if names_reward(row)]  # other lines count ranks, files and prompts
         total = usual(planned or [n for _, n in found]) or planned_in(source.text)
-        return Parsed(table, total_steps=total, notes=notes(source.text))
+        return Parsed(table, total_steps=total, notes=notes(source.text), settings=settings_in(source.text))
 
     def without_rewards(source: Source) -> list[str]:
         found = [row for row, _ in rows(source.head) if len(row) >= _LEAST_KEYS]

@@ -15,7 +15,7 @@ import numpy as np
 
 from bayes_grpo.logs.formats import NO_REWARDS, Evidence, Parsed, Reader, Source, parsed_rows
 from bayes_grpo.logs.keyindex import KeyIndex, marked_evaluation
-from bayes_grpo.logs.lines import Bars, lines_of, names_reward, nothing_found, planned_in, too_long, usual
+from bayes_grpo.logs.lines import Bars, lines_of, names_reward, nothing_found, planned_in, settings_in, too_long, usual
 from bayes_grpo.logs.readers.json_text import before_cut, begins_json, parse_line
 from bayes_grpo.logs.table import Table, to_float
 from bayes_grpo.logs.trainers import GENERIC, identify
@@ -80,6 +80,12 @@ def _sniff_console_dict(source: Source) -> Evidence | None:
 
 
 def _read_console_dict(source: Source, wanted: str | None) -> Parsed:
+    """Rows of all dicts of numbers, with the settings that the text states in words."""
+    found = _rows_of(source)
+    return replace(found, settings={**found.settings, **settings_in(source.text)})
+
+
+def _rows_of(source: Source) -> Parsed:
     """Rows of all dicts of numbers; the step is in the dict, on the progress bar, or counted later."""
     *found, end = _dicts(source.text)
     if not found:
