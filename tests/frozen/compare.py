@@ -5,14 +5,25 @@ from __future__ import annotations
 import math
 import re
 from difflib import SequenceMatcher, unified_diff
-
-EXACT = (0.002, 0.0002)
-SAMPLED = (0.1, 0.05)
-"""Relative and absolute tolerance where no sampler is at work and where one is."""
-_NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
+from typing import NamedTuple
 
 
-def difference(stored: str, found: str, tolerance: tuple[float, float]) -> str:
+class Tolerance(NamedTuple):
+    """What counts as equal: relative and absolute tolerance of a number, and points of a percentage."""
+
+    relative: float
+    absolute: float
+    points: float
+
+
+EXACT = Tolerance(0.002, 0.0002, 0.0002)
+"""Where no sampler is at work."""
+SAMPLED = Tolerance(0.1, 0.05, 1.0)
+"""Where one is: its draws differ a little by machine, and a small chance by its last digit."""
+_NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?%?")
+
+
+def difference(stored: str, found: str, tolerance: Tolerance) -> str:
     """A unified diff in which numbers within the tolerance are equal; "" where nothing else differs.
 
     Spaces and line breaks do not count: a number of another length moves both.
@@ -32,9 +43,15 @@ def _masked(text: str) -> str:
     return " ".join(_NUMBER.sub("#", text).split())
 
 
-def _close(a: str, b: str, tolerance: tuple[float, float]) -> bool:
+def _close(a: str, b: str, tolerance: Tolerance) -> bool:
     if _masked(a) != _masked(b):
         return False
-    relative, absolute = tolerance
-    pairs = zip(map(float, _NUMBER.findall(a)), map(float, _NUMBER.findall(b)), strict=True)
-    return all(math.isclose(x, y, rel_tol=relative, abs_tol=absolute) for x, y in pairs)
+    return all(_equal(x, y, tolerance) for x, y in zip(_NUMBER.findall(a), _NUMBER.findall(b), strict=True))
+
+
+def _equal(a: str, b: str, tolerance: Tolerance) -> bool:
+    if a.endswith("%") != b.endswith("%"):
+        return False
+    absolute = tolerance.points if a.endswith("%") else tolerance.absolute
+    first, second = (float(x.rstrip("%")) for x in (a, b))
+    return math.isclose(first, second, rel_tol=tolerance.relative, abs_tol=absolute)

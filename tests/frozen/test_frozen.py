@@ -33,3 +33,7 @@ def test_a_changed_number_a_lost_line_and_another_word_are_seen():
     found = difference(stored, "reward 0.5001 rose\nby 12 steps", EXACT).splitlines()
     assert [line for line in found[3:] if line[0] in "+-"] == ["-by   10 steps", "-end", "+by 12 steps"]
     assert "-end" in difference(stored, stored.replace("end", "END"), SAMPLED)
+    assert not difference("7% of 0.3", "6% of 0.31", SAMPLED)
+    assert difference("7% of 0.3", "5% of 0.3", SAMPLED)
+    assert difference("7% of 0.3", "6% of 0.3", EXACT)
+    assert difference("7% of 0.3", "7 of 0.3", SAMPLED)
