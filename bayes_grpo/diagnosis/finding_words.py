@@ -86,9 +86,13 @@ def _past_mode(f: Finding) -> str:
     first = f"{f.step.median:.0f}"
     end = f"{f.numbers['end']:.0f}"
     label = label_of(f.kind)
+    if f.kind == "lost_values":  # measured in its rows, so neither about nor likely
+        return f"{label} at step {first}" if first == end else f"{label} between step {first} and {end}"
     if f.numbers["episodes"] > 1:
         span = f"between about step {first} and {end}"
         return f"{label} in {f.numbers['episodes']:.0f} episodes {span} (at most {percent(f.probability)})"
+    if first == end and f.step.low == f.step.high:
+        return f"{label} at about step {first} ({percent(f.probability)})"
     return f"{label} from about step {first} to {end} ({percent(f.probability)})"
 
 
@@ -337,7 +341,7 @@ KINDS: Mapping[str, Kind] = {
         _NUMBER,
     ),
     "slipped": Kind(
-        "no failure detected, but the reward lies below its start: {start:.3g}, now {now:.3g}", CANNOT_TELL, _PATHS
+        "no failure detected, but {signal} lies below its start: {start:.3g}, now {now:.3g}", CANNOT_TELL, _PATHS
     ),
     "noise_hides": Kind(
         "no failure detected; noise hides whether the reward rises "

@@ -97,6 +97,16 @@ class Mode:
         """
         return ""
 
+    def dates(self, view: RunView, after: float, last: float) -> tuple[float, float] | None:
+        """First and last step that a measurement gives it, in a stretch; None where the draws date it.
+
+        Args:
+            view: The run.
+            after: Last step before the stretch.
+            last: Last step of it.
+        """
+        return None
+
     def probability(self, view: RunView, holds: np.ndarray) -> np.ndarray:
         """Its probability at each step, shape (n,)."""
         share = holds.mean(axis=0)
@@ -260,11 +270,17 @@ def _episode(
     closed = ends[ends < last_row] if goes_on < THRESHOLDS.probable else ends
     until = view.last_step if last == last_row else float(view.steps[last])
     severity = mode.text(view, float(view.steps[first]), until)
+    onset = interval(view.steps[begins])
+    end = interval(view.steps[closed])
+    blocks = view.reward.last_step
+    dates = mode.dates(view, -np.inf if first == 0 else float(blocks[first - 1]), float(blocks[last]))
+    if dates is not None:
+        onset, end = (interval(np.array([date])) for date in dates)
     return Episode(
         mode=mode.name,
         probability=float(p[peak]),
-        onset=interval(view.steps[begins]),
-        end=interval(view.steps[closed]),
+        onset=onset,
+        end=end,
         goes_on=goes_on,
         severity_text=severity,
     )

@@ -141,6 +141,17 @@ class SignalPath:
         """Whether the last level lies below the best by any amount, with more than the probability of a suspicion."""
         return float((self.best > self.now).mean()) > 1.0 - THRESHOLDS.suspect
 
+    @property
+    def floor(self) -> float:
+        """Lowest possible value; where it is unknown the lowest logged, or 0 where few rows lie above it.
+
+        The range of few rows may be their noise: scores of 38 and 36 are nearly the same.
+        """
+        if np.isfinite(self.low):
+            return self.low
+        least = float(self.logged.value.min())
+        return min(least, 0.0) if self.logged.rows < THRESHOLDS.waste_rows else least
+
     def fell(self, share: float | None = None) -> np.ndarray:
         """Whether it lies below its best by a share of that, and by 2% of the span, at each block, shape (draws, n).
 
@@ -148,14 +159,12 @@ class SignalPath:
             share: The share; by default that from which a fall is named.
         """
         share = THRESHOLDS.fell if share is None else share
-        low = self.low if np.isfinite(self.low) else float(self.logged.value.min())
         fall = self.best_so_far - self.recent
-        return (fall >= share * (self.best_so_far - low)) & (fall >= THRESHOLDS.rises * self.span)
+        return (fall >= share * (self.best_so_far - self.floor)) & (fall >= THRESHOLDS.rises * self.span)
 
     def returns(self) -> np.ndarray:
         """How often it has lost 30% of its best and come back within a tenth of it, up to each block, (draws, n)."""
-        low = self.low if np.isfinite(self.low) else float(self.logged.value.min())
-        height = np.maximum(self.best_so_far - low, 1e-12)
+        height = np.maximum(self.best_so_far - self.floor, 1e-12)
         fall = (self.best_so_far - self.recent) / height
         down = np.zeros(len(fall), bool)
         count = np.zeros(fall.shape, int)
@@ -168,9 +177,13 @@ class SignalPath:
 
     @property
     def best_step(self) -> float:
-        """Last step at which the path is within the noise of a row of its best level, by the posterior mean."""
+        """Last step at which the path is within the noise of a row of its best level, by the posterior mean.
+
+        A level that is probably lost is none of them, however much a row scatters.
+        """
         best = float(self.best.mean())
-        near = np.flatnonzero(self.mean >= best - self.noise)
+        kept = self.lost().mean(axis=0) < THRESHOLDS.probable
+        near = np.flatnonzero(kept & (self.mean >= best - self.noise))
         last = near[-1] if len(near) else self.best_block
         return float(self.last_step[last])
 
@@ -214,7 +227,7 @@ class SignalPath:
 
         lost(t) = best(t) − m(t) ≥ base / 2 and ≥ 5% of the span, where base is the height of the best level above the
         lowest value if the run began above half of that height, else the gain; without a lowest value it is the gain
-        or half of the range, whichever is more.
+        or half of the range, whichever is more, and the fall a tenth of the best level above the floor.
         """
         half = THRESHOLDS.half
         best, start = self.best_so_far, self.start[:, None]
@@ -225,7 +238,10 @@ class SignalPath:
             base = np.where(start - self.low > half * height, height, gain)
         else:
             base = np.maximum(gain, half * self.span)
-        return (fall >= half * base) & (fall >= THRESHOLDS.material * self.span)
+        least = THRESHOLDS.material * self.span
+        if not np.isfinite(self.low):
+            least = np.maximum(least, THRESHOLDS.fell * (best - self.floor))
+        return (fall >= half * base) & (fall >= least)
 
 
 def fit_path(

@@ -28,6 +28,7 @@ from bayes_grpo.common.text import counted
 from bayes_grpo.diagnosis.mode import Episode
 from bayes_grpo.diagnosis.result import Diagnosis
 from bayes_grpo.diagnosis.wording import as_sentence, label_of
+from bayes_grpo.signals.thresholds import THRESHOLDS
 
 _MOVES = ("growing", "plateaued")
 """Modes of a reward that does not fail."""
@@ -77,7 +78,7 @@ _OF_EVALUATION = ("evaluation_fell", "evaluation_stays", "reward_hacking", "solv
 
 
 def evaluation_line(d: Diagnosis, finding: bool = True) -> str:
-    """First, last and best level of the evaluation reward, the best where it clearly lies above the last.
+    """First, last and best level of the evaluation reward, the best where it clearly differs; of few, what is logged.
 
     "" where no evaluation reward is logged next to a train reward.
 
@@ -91,6 +92,10 @@ def evaluation_line(d: Diagnosis, finding: bool = True) -> str:
     if d.paths is None or path is None or (finding and named):
         return ""
     name = "Gold reward" if d.paths.held_out_name == "gold" else "Evaluation"
+    logged = path.logged
+    if logged.rows < THRESHOLDS.direct_rows:
+        values = ", ".join(f"{x:.3g}" for x in logged.value)
+        return f"{name}: {values}."
     at = path.last_step[path.best_block]
     best = f", best {path.shown(path.best):.3g} about step {at:.0f}" if path.peaked else ""
     return f"{name}: {path.shown(path.start):.3g}{best}, now {path.shown(path.now):.3g}."

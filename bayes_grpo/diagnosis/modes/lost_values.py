@@ -29,8 +29,16 @@ class LostValues(Mode):
         ]
         return np.broadcast_to(np.any(found, axis=0), view.reward.draws.shape)
 
+    def dates(self, view: RunView, after: float, last: float) -> tuple[float, float] | None:
+        """Steps of the first and the last such row."""
+        lost = np.concatenate([x.step[x.value > 0.0] for x in view.nan.values()])
+        inside = lost[(lost > after) & (lost <= last)]
+        return (float(inside.min()), float(inside.max())) if len(inside) else None
+
     def text(self, view: RunView, first: float, last: float) -> str:
         """Number of such rows, and their signals."""
+        # A step of the view is the middle of a block of rows.
+        first = -np.inf if first <= view.steps[0] else first
         last = np.inf if last >= view.last_step else last
         inside = [x.between(first, last) for x in view.nan.values()]
         lost = np.logical_or.reduce(inside)
