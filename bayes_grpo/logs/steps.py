@@ -9,15 +9,18 @@ import numpy as np
 from bayes_grpo.common.errors import MENDING, LogReadError
 from bayes_grpo.common.text import counted, listed
 from bayes_grpo.logs.columns import Columns
-from bayes_grpo.logs.keyindex import column, normal
+from bayes_grpo.logs.keyindex import KeyIndex, column, normal
 from bayes_grpo.logs.trainers import GENERIC
 
 _MIN_STEPS = 5
+_LEAST = 2
 _SHARE = 0.8
 ROLLOUTS = ("grpo_step", "rollout_step", "rollout/step", "rollout_id", "rollout")
 """Keys that count rollouts where others count optimizer steps."""
 _COUNTERS = (*ROLLOUTS, "optimizer_step", "optim_step", "train_step", "update", "update_step", "policy_step")
 """Keys that count rollouts or updates, for a second counter."""
+_BESIDE = (*(key for group in GENERIC.steps for key in group), "episode", "epoch")
+"""Keys that may count rows where another of them does not."""
 _COUNTED = (("timesteps", "total_timesteps"), ("episode",))
 """What scripts without a step count by row; trainers log it next to their step."""
 
@@ -33,6 +36,8 @@ def step_of(columns: Columns, named: str | None) -> np.ndarray | None:
     groups = (*trainer.steps, *GENERIC.steps, *(_COUNTED if trainer is GENERIC else ()))
     for group in groups:
         present = [found[0] for found in index.find(group)]
+        if group is not trainer.steps[0] or trainer is GENERIC:
+            present = [key for key in present if not _is_length(index, key)]
         if not present:
             continue
         drawn = [found[0] for found in index.find(trainer.rollouts)] if group is trainer.steps[0] else []
@@ -56,6 +61,25 @@ def step_of(columns: Columns, named: str | None) -> np.ndarray | None:
         return None
     columns.use("step", [key])
     return epoch
+
+
+def _is_length(index: KeyIndex, key: str) -> bool:
+    """Whether a key such as "steps" says how long a row's episode was, beside a counter that rises by one a row.
+
+    What counts rises from most rows to the next and falls back to its start; what never falls, and is not the same in
+    all rows, may count too.
+    """
+    values = index.table.column(key)
+    known = np.isfinite(values)
+    change = np.diff(values[known])
+    if known.sum() < _LEAST:
+        return False
+    falls = values[known][1:][change < 0]
+    rises = float(np.mean(change > 0))
+    if np.any(change) and (not len(falls) or rises >= _SHARE or np.all(falls == values[known].min())):
+        return False
+    beside = (index.table.column(other) for found in index.find(_BESIDE) for other in found if other != key)
+    return any(bool(np.all(np.isfinite(x[known]))) and np.all(np.diff(x[known]) == 1.0) for x in beside)
 
 
 def _on_updates(updates: np.ndarray, rollouts: np.ndarray) -> tuple[np.ndarray, int]:

@@ -181,7 +181,7 @@ TRAINERS = (
     ),
     trainer_row(
         name="open-instruct",
-        signature="scores objective/verifiable_reward val/sequence_lengths batch/filtered_prompts",
+        signature="objective/verifiable_reward val/sequence_lengths batch/filtered_prompts",
         keys="""step: training_step | step | _step; reward: scores objective/verifiable_reward;
             heldout: eval/scores eval/pass_at_1; entropy: policy/entropy_avg;
             kl: loss/kl_avg objective/kl_avg objective/kl3_avg; clip_ratio: policy/clipfrac_avg;

@@ -96,3 +96,29 @@ def test_an_action_names_the_column_that_is_there():
         "name the column with --column kl=ref_divergence if it is the right one",
         "log an evaluation reward every 10 to 20 steps",
     ]
+
+
+LENGTHS = (44, 22, 34, 35, 23, 35, 33, 39, 34, 28, 50, 23)
+
+
+@pytest.mark.parametrize("counter", ["episode", "iteration"])
+@pytest.mark.parametrize("lengths", [LENGTHS, (50,) * 12, (50, 50)])
+def test_a_length_of_episodes_is_no_step(counter, lengths):
+    run = bg.read_log([{counter: i, "total_reward": -1.5 + 0.1 * i, "steps": n} for i, n in enumerate(lengths)])
+    assert_read(run, reward=-1.5 + 0.1 * run.step)
+    assert run.keys["step"] == counter
+    assert len(run.step) == len(lengths)
+
+
+def test_steps_that_restart_or_stand_still_beside_an_iteration_count():
+    within = [{"iteration": i, "total_reward": 0.1 * i, "steps": 1 + i % 4, "epoch": i // 4} for i in range(12)]
+    shared = [{"iteration": i, "total_reward": 0.1 * i, "steps": 10 * (i // 2)} for i in range(12)]
+    assert bg.read_log(within).keys["step"] == "steps"
+    assert bg.read_log(shared).keys["step"] == "steps"
+
+
+def test_the_word_scores_is_no_mark_of_a_trainer():
+    run = bg.read_log({"episodes": list(range(1, 13)), "scores": [0.3 + 0.02 * i for i in range(12)]})
+    assert run.keys["reward"] == "scores"
+    assert run.settings.group_size.value is None
+    assert run.settings.prompts_per_step.value is None
