@@ -202,6 +202,7 @@ ACTIONS: dict[str, ActionRow] = {
 _RISE_AGAIN = ("raise rate", "harder prompts", "easier prompts", "mixed prompts", "log evaluation")
 SITUATIONS: dict[str, tuple[str, ...]] = {
     "instability signs": ("watch it", "lower rate", "go back", "log KL"),
+    "far": ("lower rate", "KL term", "start over", "log evaluation"),
     "swings": ("lower rate", "KL term", "go back", "log evaluation"),
     "component falls": ("look at part", "read completions"),
     "evaluation falls": ("take checkpoint", "compare prompts", "lower rate", "KL term", "log KL"),

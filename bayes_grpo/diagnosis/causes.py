@@ -221,6 +221,24 @@ def _solved(facts: Facts) -> Answer | None:
     return Answer("done", Finding(kind=kind, numbers=numbers, probability=p), "mostly solved")
 
 
+def _far(facts: Facts) -> Answer | None:
+    """A policy that is far from the reference while the reward has not risen."""
+    path = facts.view.signal("kl")
+    if path is None or facts.rose:
+        return None
+    share = float((path.now > THRESHOLDS.high_kl).mean())
+    if share < THRESHOLDS.probable:
+        return None
+    reward = facts.view.reward
+    numbers = {
+        "now": float(np.median(path.now)),
+        "reward_start": reward.shown(reward.start),
+        "reward_now": reward.shown(reward.now),
+    }
+    found = Finding(kind="high_kl", signals=("kl",), numbers=numbers, probability=_SEEN * share)
+    return Answer("watch", found, "far")
+
+
 _WASTE = ("idle_steps", "one_sided_groups")
 """Modes that are no finding of their own where the reward clearly rises all the same."""
 _LED_BY = ("truncated_completions", "engine_gap", "length_collapse")
@@ -291,8 +309,8 @@ def _falls(facts: Facts) -> Answer | None:
 
 
 CAUSES: tuple[Cause, ...] = (
-    _not_finite, _scheduled, _constant, _lost, _failing, _part_falls, _evaluation, _form, _swings, _solved, _other,
-    _signs, _suspected, _falls,
+    _not_finite, _scheduled, _constant, _lost, _failing, _part_falls, _evaluation, _form, _swings, _solved, _far,
+    _other, _signs, _suspected, _falls,
 )  # fmt: skip
 """All causes, the first to apply decides; `_calm` follows them."""
 

@@ -205,7 +205,11 @@ def _zero_gradient(f: Finding) -> str:
 
 
 def _high_kl(f: Finding) -> str:
-    return f"the KL to the reference is {amount(f.numbers['now'])} nats, which is far"
+    n = f.numbers
+    far = f"the KL to the reference is {amount(n['now'])} nats, which is far"
+    if "reward_now" not in n:
+        return far
+    return f"{far}, and the reward has not risen ({n['reward_start']:.3g}, now {n['reward_now']:.3g})"
 
 
 def _truncated_step(f: Finding) -> str:
@@ -359,7 +363,7 @@ KINDS: Mapping[str, Kind] = {
     ),
     "few_rows": Kind(_few_rows, CANNOT_TELL, "the number of rewards"),
     # What one row shows
-    "high_kl": Kind(_high_kl),
+    "high_kl": Kind(_high_kl, basis=_PATHS),
     "noise_written": Kind("the entropy is {now:.2g} nats a token, as of a model that writes noise"),
     "truncated_step": Kind(_truncated_step),
     "no_variance": Kind(_no_variance),
