@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from bayes_grpo.common.intervals import percent
 from bayes_grpo.common.text import amount
 from bayes_grpo.diagnosis.wording import step_name
+from bayes_grpo.signals.thresholds import THRESHOLDS
 
 if TYPE_CHECKING:
     from bayes_grpo.diagnosis.records import Action
@@ -43,6 +44,8 @@ def _fields(a: Action) -> dict[str, Any]:
 
 
 _WAIT = "check again when the log has {rewards:.0f} rewards"
+_LITTLE = THRESHOLDS.waste_rows
+"""Rewards below which a log says little."""
 _PAYS = "{pays} chance that going on pays"
 
 
@@ -64,7 +67,8 @@ def _watch(a: Action) -> str:
 
 def _plan_more_steps(a: Action) -> str:
     also = "" if a.subject == "steps" else ", or log more often"
-    return _filled(f"plan more steps{also}: {{rewards:.0f}} rewards show little of a training", a)
+    little = ": {rewards:.0f} rewards show little of a training" if a.numbers["rewards"] < _LITTLE else ""
+    return _filled(f"plan more steps{also}{little}", a)
 
 
 def _stop(a: Action) -> str:
