@@ -11,7 +11,7 @@ import numpy as np
 
 from bayes_grpo.common.errors import MENDING, LogReadError
 from bayes_grpo.common.text import clean, counted
-from bayes_grpo.logs.columns import Columns
+from bayes_grpo.logs.columns import COMPONENT, ENVIRONMENT, Columns
 from bayes_grpo.logs.formats import NO_ROWS, Parsed, parsed_rows
 from bayes_grpo.logs.hygiene import tidy, usual_spacing
 from bayes_grpo.logs.keyindex import column
@@ -69,6 +69,8 @@ def assemble(
     run = _with_limit(run, columns)
     closed = bool(closing.any()) and not np.any(np.isfinite(columns.train["reward"][np.flatnonzero(closing)[-1] :]))
     settings = resolve_settings(parsed, columns, run, sidecar, user, closed)
+    parts = (*(COMPONENT + name for name in run.components), *(ENVIRONMENT + name for name in run.environments))
+    part_keys = {name: columns.keys[name] for name in parts}
     used = {k: v for k, v in columns.keys.items() if k in ("step", "reward", "eval_reward", *run.signals)}
     in_rows = settings_in_rows(parsed.table)
     adapted = (
@@ -76,20 +78,23 @@ def assemble(
         for key, known in in_rows.items()
         if np.ptp(known) > 0
     )
-    unused = unused_keys(columns, used, [*single_rewards(columns.index), *in_rows])
+    free = unused_keys(columns, used, [*single_rewards(columns.index), *in_rows])
+    of_parts = {key for name in parts for key in columns.raw[name]}  # which may be a signal too
+    unused = {key: why for key, why in free.items() if key not in of_parts}
     notes = (*parsed.notes, *columns.notes, *run.notes, *_seldom(columns, run, settings), *adapted)
     return replace(
         run,
         window=row_windows(run.step, settings.logging_window.value or 1),
         settings=settings,
         keys=used,
+        part_keys=part_keys,
         definitions={name: columns.definitions[name] for name in run.signals},
         notes=notes,
         unused=unused,
         step_counter=counter_of(columns.keys),
         resumes=tuple(sorted({*run.resumes, *resumed})),
         trainings=trainings,
-        suggested=suggested_keys(parsed.table, unused, {"heldout" if k == "eval_reward" else k for k in used}),
+        suggested=suggested_keys(parsed.table, free, {"heldout" if k == "eval_reward" else k for k in used}),
     )
 
 

@@ -12,6 +12,8 @@ from bayes_grpo.logs.trainer import Trainer
 
 COMPONENT, ENVIRONMENT = "rewards/", "environments/"
 """Before the name of a reward function and of an environment among the columns."""
+MOVING = ("entropy", "kl")
+"""Signals that are not 0 in every row of a policy that moves."""
 
 
 @dataclass

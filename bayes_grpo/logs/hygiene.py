@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bayes_grpo.common.text import counted, listed
-from bayes_grpo.logs.columns import COMPONENT, ENVIRONMENT, Columns
-from bayes_grpo.logs.run import Run
+from bayes_grpo.logs.columns import COMPONENT, ENVIRONMENT, MOVING, Columns
+from bayes_grpo.logs.run import Caution, Run
 from bayes_grpo.logs.settings import Settings
 
 _MIN_STEPS = 5
@@ -178,7 +178,7 @@ def _rows_with_a_place(
     placed = np.isfinite(step)
     evals = np.isfinite(mapped.evals)
     if lost := int(np.sum((used | evals) & ~placed)):
-        notes.append(f"{counted(lost, 'row')} without a step left out")
+        notes.append(Caution(f"{counted(lost, 'row')} without a step left out"))
     return _Rows(step, placed & used, placed & evals)
 
 
@@ -191,7 +191,7 @@ def _note_order(step: np.ndarray, columns: Mapping[str, np.ndarray], notes: list
         notes.append(f"records of {back + 1} kinds alternate; joined by step")
     else:
         times = counted(back, "time")
-        notes.append(f"steps go backwards {times} (a resumed or interleaved log); rows are sorted")
+        notes.append(Caution(f"steps go backwards {times} (a resumed or interleaved log); rows are sorted"))
 
 
 def _without_abandoned(
@@ -202,7 +202,8 @@ def _without_abandoned(
     if resumes:
         gone = int(np.sum((rows.train & left) | (rows.evals & left_evals)))
         where = ", ".join(f"{s:g}" for s in resumes)
-        notes.append(f"resumed at step {where}: {counted(gone, 'row')} of the abandoned attempt beyond it left out")
+        left_out = f"{counted(gone, 'row')} of the abandoned attempt beyond it left out"
+        notes.append(Caution(f"resumed at step {where}: {left_out}"))
     return _Rows(rows.step, rows.train & ~left, rows.evals & ~left_evals), resumes
 
 
@@ -232,7 +233,7 @@ def _without_uncomputed(
 ) -> dict[str, np.ndarray]:
     """The columns that hold a number: a policy that moves has neither entropy nor KL at exactly 0 in every row."""
     columns = {k: v for k, v in columns.items() if k == "reward" or np.isfinite(v).any()}
-    for name in ("entropy", "kl"):
+    for name in MOVING:
         if name in columns and not np.nan_to_num(columns[name]).any():
             del columns[name]
             notes.append(f"{name} is 0 in every row, so it was not computed; ignored")

@@ -87,6 +87,9 @@ def map_columns(table: Table, choices: Choices, hint: Trainer | None = None) -> 
     environments = environments_of(columns)
     columns.parts |= _columns_of(index, ENVIRONMENT, environments, "environments")
     columns.broken = _broken(columns, components)
+    for prefix, keys in ((COMPONENT, components), (ENVIRONMENT, environments)):
+        for name, key in keys.items():
+            columns.use(prefix + name, [key])
     columns.counter = second_counter(columns)
     over_epochs(columns)
     return columns

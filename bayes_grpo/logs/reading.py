@@ -24,7 +24,7 @@ from bayes_grpo.logs.lines import names_reward
 from bayes_grpo.logs.options import SIDECAR_NAME, checked, checked_columns, read_sidecar
 from bayes_grpo.logs.parts import as_one_run, parts_in
 from bayes_grpo.logs.readers.json_text import CutOffError, before_cut
-from bayes_grpo.logs.run import Run
+from bayes_grpo.logs.run import Caution, Run
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -223,7 +223,7 @@ def _readable(
 def _read_before_cut(file: Path, format: str | None, wanted: str | None) -> _ReadFile | None:
     """The rows of a file of JSON that is cut off, as far as it goes; None where it ends before a reward."""
     source = load(file)
-    note = f"the file is cut off in line {len(source.text.splitlines())}; it is read as far as it goes"
+    note = Caution(f"the file is cut off in line {len(source.text.splitlines())}; it is read as far as it goes")
     with suppress(LogReadError):
         read = _read_source(replace(source, data=before_cut(source.text.strip()).encode()), format, False, wanted)
         if names_reward(read.parsed.table.keys):

@@ -14,7 +14,7 @@ import numpy as np
 
 from bayes_grpo.common.errors import MENDING, LogReadError
 from bayes_grpo.common.text import clean, counted, listed
-from bayes_grpo.logs.columns import Columns
+from bayes_grpo.logs.columns import MOVING, Columns
 from bayes_grpo.logs.keyindex import MAX_COLUMNS, OWN, KeyIndex, column, normal
 from bayes_grpo.logs.steps import ROLLOUTS
 from bayes_grpo.logs.table import Table
@@ -71,8 +71,10 @@ def adding_weights(total: np.ndarray, parts: Mapping[str, np.ndarray]) -> dict[s
 
 NO_NUMBER = "no number in it"
 NO_SIGNAL = "no known signal"
+NOT_COMPUTED = "0 in every row, so not computed"
 OURS = "written by bayes-grpo"
 EVALUATION = "of an evaluation, and not its mean reward"
+_REASONS = (EVALUATION, NO_SIGNAL, NOT_COMPUTED, NO_NUMBER, OURS)
 _EVALUATION = re.compile(r"(?:(?:^|[/_])(?:eval|val|validation|test|dev|heldout|held_out)|^valid)(?:[-/_]|$)")
 _COUNTS = re.compile(r"(?:^|[/_])(?:steps?|epoch|iteration|iter|_?timestamp|_?runtime|batch|episode|progress)$")
 _NO_REWARD = re.compile(_COUNTS.pattern + "|std$|adv|grad|percent|memory|speed")
@@ -85,19 +87,27 @@ def unused_keys(columns: Columns, used: Iterable[str], read_otherwise: Iterable[
     single rewards and settings.
     """
     taken = {*read_otherwise, *(key for name in used for key in columns.raw[name])}
+    zero = {
+        key
+        for name in MOVING
+        for key in columns.raw.get(name, ())
+        if not np.nan_to_num(columns.index.table.column(key)).any()
+    }
     table, unused = columns.index.table, {}
     for key in (key for key in table.keys if key not in taken):
         name = normal(key)
         why = EVALUATION if _EVALUATION.search(name) else NO_SIGNAL
         if not table.has_numbers(key):
             why = NO_NUMBER
+        elif key in zero:
+            why = NOT_COMPUTED
         unused[key] = OURS if OWN in name else why
     return unused
 
 
 def grouped_by_reason(unused: Mapping[str, str]) -> dict[str, list[str]]:
     """Reason → keys, the most telling reason first."""
-    groups = {why: [key for key, x in unused.items() if x == why] for why in (EVALUATION, NO_SIGNAL, NO_NUMBER, OURS)}
+    groups = {why: [key for key, x in unused.items() if x == why] for why in _REASONS}
     return {why: keys for why, keys in groups.items() if keys}
 
 

@@ -21,6 +21,12 @@ from bayes_grpo.common.text import StepName, clean, counted, listed
 from bayes_grpo.logs.settings import CLOSED, Setting, Settings
 
 
+class Caution(str):
+    """A note on what was sorted or left out, which changes what is read; the first screen of `inspect` shows it."""
+
+    __slots__ = ()
+
+
 class LoggedColumn(NamedTuple):
     """One logged column: the trainer's key, number of finite values, the range, first and last of them."""
 
@@ -95,6 +101,7 @@ class Run(Shown):
         definitions: Signal → the word for what its key measures: one of the definitions of its row in
             `bayes_grpo.logs.signals.SIGNALS`, "unknown" where the key does not say which, or "standard" where there is
             one alone.
+        part_keys: "rewards/FUNCTION" or "environments/ENVIRONMENT" → the key in the log it was read from.
     """
 
     name: str
@@ -120,6 +127,7 @@ class Run(Shown):
     trainings: tuple[LoggedTraining, ...] = ()
     suggested: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     definitions: Mapping[str, str] = field(default_factory=dict)
+    part_keys: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Freezes arrays and checks shapes, so that later rooms need not."""
@@ -127,7 +135,7 @@ class Run(Shown):
         put = partial(object.__setattr__, self)
         for name in ("step", "reward", "window", "eval_step", "eval_reward"):
             put(name, _read_only(getattr(self, name)))
-        for name in ("keys", "unused", "suggested", "definitions"):
+        for name in ("keys", "unused", "suggested", "definitions", "part_keys"):
             put(name, MappingProxyType(dict(getattr(self, name))))
         shapes = {name: getattr(self, name).shape for name in ("reward", "window")}
         for name in _BY_ROW:
@@ -161,12 +169,27 @@ class Run(Shown):
     @property
     def columns(self) -> dict[str, LoggedColumn]:
         """The reward, every signal and "eval_reward", with their keys and ranges."""
-        columns = {"reward": self.reward, **self.signals, "eval_reward": self.eval_reward}
+        return self._described({"reward": self.reward, **self.signals, "eval_reward": self.eval_reward})
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """The notes on what was sorted or left out."""
+        return tuple(note for note in self.notes if isinstance(note, Caution))
+
+    @property
+    def parts(self) -> dict[str, LoggedColumn]:
+        """The parts of the reward, "rewards/FUNCTION" and "environments/ENVIRONMENT", with their keys and ranges."""
+        functions = {f"rewards/{name}": values for name, values in self.components.items()}
+        return self._described(functions | {f"environments/{name}": x for name, x in self.environments.items()})
+
+    def _described(self, columns: Mapping[str, np.ndarray]) -> dict[str, LoggedColumn]:
+        """Columns, of any length each, with their keys and ranges."""
+        keys = {**self.part_keys, **self.keys}
         found = {}
         for name, values in columns.items():
             known = values[np.isfinite(values)]
             ends = map(float, (known.min(), known.max(), known[0], known[-1])) if len(known) else ()
-            found[name] = LoggedColumn(self.keys.get(name, ""), len(known), *ends)
+            found[name] = LoggedColumn(keys.get(name, ""), len(known), *ends)
         return found
 
     def to_dict(self) -> dict[str, Any]:
@@ -185,6 +208,7 @@ class Run(Shown):
             "window": (self.window.min(), self.window.max()) if len(self.step) else None,
             "reward": reward[1],
             "signals": dict(signals),
+            "parts": self.parts,
             "evals": evals[1],
             "eval_rows": len(self.eval_step),
             "settings": settings,

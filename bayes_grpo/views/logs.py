@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import islice
 from pathlib import PurePath
 
 from bayes_grpo.common.document import Cell, Document, Drawing, Tabular, number, section, shows, table, words
@@ -15,6 +16,14 @@ from bayes_grpo.views.plots.logs import plot_run
 
 _NAMED = 12
 """Keys that are named for one reason; JSON has all."""
+_FEW = 6
+"""Unused keys up to which the first screen names them."""
+_CAUTIONS = 3
+"""Notes that the first screen shows."""
+_PARTS = 12
+"""Parts of the reward that the table names; JSON has all."""
+_KINDS = {"rewards": "part of the reward", "environments": "environment"}
+"""What stands before "/" in the name of a part → what it is."""
 
 
 @shows(Run)
@@ -35,7 +44,8 @@ def log_document(s: Run) -> Document:
         answer=f"{clean(s.name, 200)}: {extent(s)}.",
         why=f"Read as {s.format} from {files}, with {counted(len(s.signals), 'further signal')}."
         + (f" The reward goes from {reward.first:.3g} to {reward.last:.3g}." if s.has_reward else "")
-        + "".join(f" The file holds {len(s.trainings)} trainings: {x.name} is read." for x in s.trainings if x.taken),
+        + "".join(f" The file holds {len(s.trainings)} trainings: {x.name} is read." for x in s.trainings if x.taken)
+        + "".join(f" Note: {clean(note, 200)}." for note in s.cautions[:_CAUTIONS]),
         do="" if s.has_reward or s.has_eval else "name the reward's column (--column reward=KEY).",
         table=columns(s),
         plot=plot if s.has_reward or s.has_eval else None,
@@ -52,7 +62,7 @@ def log_document(s: Run) -> Document:
             ),
         ),
         assumed=f"{listed(assumed, 6)} (not in the log; set them with --set or bayes_grpo.toml)" if assumed else "",
-        unchecked=_unread(unread, len(s.unused)),
+        unchecked=_unread(unread, list(s.unused)),
         docs="how/log",
     )
 
@@ -63,9 +73,9 @@ def extent(s: Run) -> str:
     return f"{counted(len(s.step), 'row')}{steps}, {counted(len(s.eval_step), 'evaluation')}"
 
 
-def _unread(settings: list[str], keys: int) -> str:
+def _unread(settings: list[str], keys: list[str]) -> str:
     parts = [f"Not in the log: {listed(settings, 5)}"] if settings else []
-    parts += [f"Unused keys: {keys}"] if keys else []
+    parts += [f"Unused keys: {listed(keys) if len(keys) <= _FEW else len(keys)}"] if keys else []
     return ". ".join(parts)
 
 
@@ -74,18 +84,25 @@ def _short(value: object) -> str:
 
 
 def columns(s: Run) -> Tabular:
-    """Columns that were recognized, with their ranges."""
+    """Columns that were recognized, then the parts of the reward, with their ranges."""
 
     def line(name: str, x: LoggedColumn) -> tuple[object, ...]:
         ends = (number(digits(v)) for v in (x.low, x.high, x.first, x.last))
         word = s.definitions.get(name, STANDARD)
-        key = "" if x.key == name else x.key
         defined = "" if word in (STANDARD, UNDEFINED) else f" ({word})"
-        return name, words(key + defined, limit=120), x.finite, *ends
+        before, _, title = name.partition("/")
+        kind = _KINDS.get(before, "")
+        key = ("" if x.key == name else x.key) + defined
+        if kind:
+            key = f"{key} ({kind})" if key else kind
+        return words(title if kind else name), words(key, limit=120), x.finite, *ends
 
     shown = {name: x for name, x in s.columns.items() if s.has_eval or name != "eval_reward"}
+    parts = dict(islice(s.parts.items(), _PARTS))
+    left = len(s.parts) - len(parts)
     heads = ("column", "key in the log", "values", "lowest", "highest", "first", "last")
-    return table("Logged", heads, (line(*x) for x in shown.items()))
+    note = f"{counted(left, 'further part')} of the reward: --json lists all" if left else ""
+    return table("Logged", heads, (line(*x) for x in (shown | parts).items()), note)
 
 
 def trainings(s: Run) -> Tabular:

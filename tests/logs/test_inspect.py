@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+import bayes_grpo as bg
 from bayes_grpo.common.errors import OutputError
 from bayes_grpo.common.picture import save_plot
 from bayes_grpo.logs.run import Run
@@ -92,3 +93,38 @@ def test_plot_goes_into_a_given_figure():
     assert plot_run(make_run(), figure) is figure
     assert len(figure.axes) == 2
     assert figure.get_size_inches().tolist() == [4, 3]
+
+
+def screen_of(log) -> str:
+    return " ".join(shown.text_of(bg.read_log(log), 120, details=False).split())
+
+
+def test_parts_of_the_reward_stand_in_the_table():
+    rows = [
+        {"step": i, "mean_reward": 0.02 * i, "mean_format_reward": 0.5, "mean_answer_reward": 0.02 * i, "entropy": 0.0}
+        for i in range(1, 13)
+    ]
+    run = bg.read_log([{k: v for k, v in row.items() if k != "mean_format_reward" or v} for row in rows])
+    assert {*run.parts} == {"rewards/format", "rewards/answer"}
+    assert run.unused == {"entropy": "0 in every row, so not computed"}
+    assert run.suggested.get("entropy") is None
+    assert run.to_dict()["parts"]["rewards/format"]["last"] == 0.5
+    text = screen_of(rows)
+    assert text.count("part of the reward") == 2
+    assert "mean_format_reward" in text
+
+
+def test_few_unused_keys_are_named():
+    rows = [{"step": i, "reward": 0.1 * i, "exact": 0.2, "odd": 3} for i in range(1, 13)]
+    assert "Unused keys: exact, odd" in screen_of(rows)
+    assert "Unused keys: 9" in screen_of([row | {f"more_{i}": i for i in range(7)} for row in rows])
+
+
+def test_what_was_sorted_or_left_out_stands_on_the_first_screen(write):
+    rows = [{"step": s, "reward": 0.1 + 0.001 * s} for i in range(1, 13) for s in (i, 100 + i)]
+    assert "Note: steps go backwards 11 times" in screen_of(rows)
+    assert "Note" not in screen_of(sorted(rows, key=lambda row: row["step"]))
+    lists = {"step": [*range(1, 21)], "reward": [0.1 * i for i in range(20)], "extra": [1.0, 2.0, 3.0]}
+    assert "Note: left out because no steps are given for their number of values: extra" in screen_of(
+        write("a.json", lists)
+    )

@@ -21,6 +21,7 @@ from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source, chosen_run
 from bayes_grpo.logs.keyindex import normal
 from bayes_grpo.logs.lines import JSON_START, names_reward, nothing_found, too_long
 from bayes_grpo.logs.options import CONFIG_KEYS, flat_config
+from bayes_grpo.logs.run import Caution
 from bayes_grpo.logs.table import Table, to_float
 from bayes_grpo.logs.trainers import GENERIC, trainer_named
 
@@ -246,7 +247,7 @@ def _with_other_steps(found: Parsed, document: Mapping[str, Any], columns: Colle
     for name, (steps, values) in series.items() if step else ():
         found = replace(found, table=found.table.appended(Table.from_columns({step: steps, name: values})))
     without = f"left out because no steps are given for their number of values: {listed(left, 6)}"
-    return found.noted(without) if left else found
+    return found.noted(Caution(without)) if left else found
 
 
 _BATCH = 1024
