@@ -53,6 +53,12 @@ this table, "unknown" where the key does not say which, "standard" for the other
 the trainer gives a token and q that of the engine which sampled it.
 
 """
+_READ = """
+## Signals of each trainer
+
+An x where the trainer logs the signal under a key that is read as that signal; the keys follow below.
+
+"""
 _KEYS = """
 ## Keys of each trainer
 
@@ -131,6 +137,21 @@ def signals() -> str:
     return "\n".join(lines) + "\n\n" + _DEFINED + "\n".join(defined) + "\n"
 
 
+def read_of() -> str:
+    """The table of signals by trainer: an x where the trainer logs it under a key that is read."""
+    lines = [_line(("signal", *(trainer.name for trainer in TRAINERS))), "|---" * (len(TRAINERS) + 1) + "|"]
+    for name in SIGNALS:
+        marks = ("x" if name in _signals_of(trainer) else "" for trainer in TRAINERS)
+        lines.append(_line((f"`{name}`", *marks)))
+    return "\n".join(lines) + "\n"
+
+
+def _signals_of(trainer: Trainer) -> set[str]:
+    """Of its own keys, of quotients of them, and of keys that many trainers have, as its sample is read."""
+    sampled = (name for sample in SAMPLES if sample.trainer == trainer.name for name in sample.signals)
+    return {*trainer.keys, *(derived.signal for derived in trainer.derived), *sampled}
+
+
 def keys() -> str:
     """For each trainer a table of signals and the keys that they are read from."""
     return "".join(f"\n### {trainer.name}\n\n{_keys_of(trainer)}" for trainer in (*TRAINERS, GENERIC))
@@ -161,7 +182,7 @@ def _healthy(healthy: Healthy | None) -> str:
 
 def page() -> str:
     """The page."""
-    return _HEAD + table() + _SIGNALS + signals() + _KEYS + keys() + _FOOT
+    return _HEAD + table() + _SIGNALS + signals() + _READ + read_of() + _KEYS + keys() + _FOOT
 
 
 def main() -> None:
