@@ -21,7 +21,7 @@ from bayes_grpo.logs import readers
 from bayes_grpo.logs.keyindex import table_of_rows
 from bayes_grpo.logs.options import one_prompt, settings_of_groups
 from bayes_grpo.logs.settings import Setting
-from bayes_grpo.logs.table import Table, to_floats
+from bayes_grpo.logs.table import Table, to_float, to_floats
 from bayes_grpo.logs.trainer import Trainer
 from bayes_grpo.stores.files import MAGIC, opened, with_attached
 
@@ -243,6 +243,23 @@ _STEP_KEYS = ("global_step/max_steps", "iteration", "step", "global_step")
 _PAIR = re.compile(r"\A\s*+(\d{1,15})\s*+/\s*+(\d{1,15})\s*+")
 _REWARDS = ("rewards", "reward")
 """Keys under which scripts write the rewards of all completions of a row."""
+_READS_LIKE = re.compile(r"(?<!format_)(?:rewards|scores|returns)$", re.IGNORECASE)
+"""Other names of such a list, where its mean stands beside it."""
+_MEAN_OF = re.compile(r"^(?!.*(?:std|best|max|min)).*(?:reward|score|return)", re.IGNORECASE)
+_ROUNDED = 1e-3
+"""By how much a logged mean may differ from that of the logged list."""
+_ONE_TASK = ("task", "scenario")
+"""Keys that name the prompt of a row whose list of rewards has its mean beside it."""
+
+
+def _list_beside_mean(row: Mapping[str, Any]) -> str | None:
+    """The key of a list of rewards of which a row has the mean under another key; None where there is none."""
+    for key in (k for k, v in row.items() if type(v) is list and k not in _REWARDS and _READS_LIKE.search(str(k))):
+        numbers = to_floats(row[key])
+        others = (to_float(v) for k, v in row.items() if k != key and _MEAN_OF.search(str(k)))
+        if len(numbers) > 1 and np.isfinite(numbers).all() and any(abs(x - numbers.mean()) < _ROUNDED for x in others):
+            return key
+    return None
 
 
 def parsed_rows(rows: Iterable[Any], **more: Any) -> Parsed:
@@ -250,11 +267,11 @@ def parsed_rows(rows: Iterable[Any], **more: Any) -> Parsed:
 
     What is no record is left out with a note.
     """
-    planned, other, lists = 0.0, 0, 0
+    planned, other, lists, beside = 0.0, 0, 0, 0
     groups: set[tuple[int, str]] = set()  # completions of a row, and the key of its one prompt
 
     def numbered() -> Iterator[Mapping[str, Any]]:
-        nonlocal planned, other, lists
+        nonlocal planned, other, lists, beside
         for row in rows:
             if not isinstance(row, Mapping):
                 other += 1
@@ -265,6 +282,11 @@ def parsed_rows(rows: Iterable[Any], **more: Any) -> Parsed:
                     groups.add((len(numbers), one_prompt(row)))
                     row = {**row, key: float(numbers.mean()), "reward/std": float(numbers.std())}
                     lists += 1
+            if (key := _list_beside_mean(row)) is not None:
+                numbers = to_floats(row[key])
+                groups.add((len(numbers), one_prompt(row, _ONE_TASK)))
+                row = {**{k: v for k, v in row.items() if k != key}, "reward/std": float(numbers.std())}
+                beside += 1
             for key in _STEP_KEYS:
                 if type(row.get(key)) is str and (pair := _PAIR.fullmatch(row[key])):
                     row = {**row, key: float(pair[1])}
@@ -274,6 +296,8 @@ def parsed_rows(rows: Iterable[Any], **more: Any) -> Parsed:
     table = table_of_rows(numbered())
     parsed = replace(Parsed(table, total_steps=planned or None, settings=settings_of_groups(groups)), **more)
     parsed = parsed.noted(f"{counted(lists, 'list')} of rewards, of which the mean is taken") if lists else parsed
+    if beside:
+        parsed = parsed.noted(f"{counted(beside, 'list')} of rewards beside their mean, of which the spread is taken")
     return parsed.noted(f"{other} entries that are not records left out") if other else parsed
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -339,9 +339,10 @@ _ONE_PROMPT = GROUP_KEYS | {"source_id", "sample_id", "idx", "prompt", "question
 _LEAST_OF_GROUP = 2
 
 
-def one_prompt(row: Mapping[str, Any]) -> str:
-    """The key that says that a row is of one prompt; "" where none does."""
-    return next((k for k, v in row.items() if str(k).lower() in _ONE_PROMPT and isinstance(v, int | str)), "")
+def one_prompt(row: Mapping[str, Any], more: Collection[str] = ()) -> str:
+    """The key that says that a row is of one prompt, one of the usual or ``more``; "" where none does."""
+    known = _ONE_PROMPT.union(more)
+    return next((k for k, v in row.items() if str(k).lower() in known and isinstance(v, int | str)), "")
 
 
 def settings_of_groups(groups: set[tuple[int, str]]) -> dict[str, Setting]:

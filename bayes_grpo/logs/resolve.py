@@ -67,6 +67,8 @@ def spread_kind(columns: Columns) -> tuple[str, str]:
 _UPDATE_STEPS = ("optimizer_step", "update", "train_step", "train/step")
 """Keys whose steps are optimizer updates, in logs whose rollouts serve several."""
 _BATCHES = ("epochs_per_rollout_batch", "rollout_batch_size", "train_batch_size")
+_PLANNED_BATCHES = ("n_batches", "num_batches", "total_batches")
+"""Settings of scripts for the number of batches of a training."""
 _OF_EVALUATION = re.compile(r"(?:eval|val|valid|validation|test|dev)[/_]")
 UNSTATED = "the log does not state it; --set {}=… does, or a line in bayes_grpo.toml"
 """Note on an unknown part of the batch: fits, plans and diagnoses are sharper with it."""
@@ -102,6 +104,7 @@ def resolve_settings(
     found |= {k: replace(v, provenance=Provenance.LOGGED) for k, v in in_records.items()}
     found |= configured(parsed.config, "{!r} next to the records")
     found |= settings_of_run(parsed.config, trainer)
+    found = _planned_batches(parsed.config, columns, run) | found
     found |= _from_batches({**repeated, **parsed.config}, columns, found.get("group_size", Setting()))
     found |= parsed.settings
     found |= _logged(parsed, columns, run, found.get("refresh_interval", Setting()))
@@ -150,6 +153,15 @@ def settings_in_rows(table: Table) -> dict[str, np.ndarray]:
     known = {k: normal(k).rpartition("/")[2] for k in table.keys if not _OF_EVALUATION.match(normal(k))}
     keys = [k for k, name in known.items() if name in ROW_KEYS or name in _BATCHES]
     return {k: values[np.isfinite(values)] for k in keys if np.isfinite(values := table.column(k)).any()}
+
+
+def _planned_batches(config: Mapping[str, Any], columns: Columns, run: Run) -> dict[str, Setting]:
+    """Planned steps where rows are batches, or nothing says what they are, and a file states how many these will be."""
+    counted_in = columns.keys.get("step", "batch")
+    total, key = next(((to_float(config[k]), k) for k in _PLANNED_BATCHES if k in config), (0.0, ""))
+    if not normal(counted_in).endswith("batch") or not len(run.step) or not total >= run.step[-1]:
+        return {}
+    return {"total_steps": Setting(total, Provenance.CONFIG, f"{key!r} next to the records, a batch a row")}
 
 
 def _from_batches(config: Mapping[str, Any], columns: Columns, group_size: Setting) -> dict[str, Setting]:

@@ -62,7 +62,7 @@ def log_document(s: Run) -> Document:
             ),
         ),
         assumed=f"{listed(assumed, 6)} (not in the log; set them with --set or bayes_grpo.toml)" if assumed else "",
-        unchecked=_unread(unread, list(s.unused)),
+        unchecked=_unread(unread, list(s.unused), {name: keys[0] for name, keys in s.suggested.items()}),
         docs="how/log",
     )
 
@@ -73,9 +73,10 @@ def extent(s: Run) -> str:
     return f"{counted(len(s.step), 'row')}{steps}, {counted(len(s.eval_step), 'evaluation')}"
 
 
-def _unread(settings: list[str], keys: list[str]) -> str:
+def _unread(settings: list[str], keys: list[str], maybe: dict[str, str]) -> str:
     parts = [f"Not in the log: {listed(settings, 5)}"] if settings else []
     parts += [f"Unused keys: {listed(keys) if len(keys) <= _FEW else len(keys)}"] if keys else []
+    parts += [f"Maybe: {listed((f'--column {x}={k}' for x, k in maybe.items()), 3)}"] if maybe else []
     return ". ".join(parts)
 
 

@@ -51,6 +51,8 @@ _LOOKED_AT = 100
 """Rows whose keys say which trainer wrote them."""
 _MAX_DEPTH = 8
 _MAX_COUNT = 64
+_NEARLY = 1.2
+"""Steps of a bar over rows up to which a row is one step, and a few rows are missing."""
 _MAX_BARS = 32
 """Bars that are kept in mind: loading a model and its data shows a few before the training's."""
 _NO_BARS: Mapping[int, int] = MappingProxyType({})
@@ -202,7 +204,8 @@ def _on_bar(part: list[_Found], after: Mapping[int, tuple[int, int]]) -> _Placed
     alone = n > 2 and done % n != 0 and done % (n - 1) == 0  # the first row is the first step alone
     if n < 2 or done < n or (done % n and not alone):
         shows = f"rows have no step, and the progress bar shows {done} of {planned}"
-        return _Placed(note=f"{shows}; if a row covers several steps: --set logging_window=N")
+        planned_too = float(planned) if n <= done < _NEARLY * n else None  # a row a step, but for a few
+        return _Placed(None, planned_too, f"{shows}; if a row covers several steps: --set logging_window=N")
     each = done // (n - alone)
     seen = zip(closing, np.cumsum(train).tolist(), strict=True)
     steps = [done if end else max(each * (k - alone), 1) for end, k in seen]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -224,10 +224,11 @@ def _number_lists(document: dict[str, Any]) -> dict[str, list[Any]]:
     return {k: v for k, v in columns.items() if len(v) == max(lengths)}
 
 
-def _with_other_steps(found: Parsed, document: Mapping[str, Any], columns: Collection[str]) -> Parsed:
+def _with_other_steps(found: Parsed, document: Mapping[str, Any], columns: Mapping[str, Sequence[Any]]) -> Parsed:
     """The columns with what an object has at other steps: numbers by step, lists of another length with their steps.
 
-    Lists of a length for which no steps are given are left out with a note.
+    Evaluations without steps whose number divides that of the rows are spread over these; other lists of a length for
+    which no steps are given are left out with a note.
     """
     step = next((key for key in columns if normal(key) in _STEPS), "")
     series: dict[str, tuple[Sequence[Any], Sequence[Any]]] = {}
@@ -240,6 +241,13 @@ def _with_other_steps(found: Parsed, document: Mapping[str, Any], columns: Colle
     left: list[str] = []
     for n, lists in rest.items():
         at = next((lists[name] for name in lists if step and _STEPS_OF.search(normal(name))), None)
+        spread = {name: x for name, x in lists.items() if step and _OF_EVALUATION.match(normal(name))}
+        every = len(columns[step]) // n if step else 0
+        if at is None and spread and n >= _LEAST_SPREAD and every * n == len(columns[step]):
+            series |= {name: (columns[step][every - 1 :: every], values) for name, values in spread.items()}
+            lists = {name: x for name, x in lists.items() if name not in spread}
+            what = listed((f"{name} ({n} values)" for name in spread), 6)
+            found = found.noted(Caution(f"no steps are given for {what}: spread evenly, one in every {every} rows"))
         if at is None:
             left += [f"{name} ({n} values)" for name in lists]
         else:
@@ -250,6 +258,9 @@ def _with_other_steps(found: Parsed, document: Mapping[str, Any], columns: Colle
     return found.noted(Caution(without)) if left else found
 
 
+_OF_EVALUATION = re.compile(r"(?:eval|val|valid|validation|test|dev|held_?out)[_/]")
+_LEAST_SPREAD = 5
+"""Values of an evaluation from which on they are spread over the rows."""
 _BATCH = 1024
 _MAX_LINE = 4_000_000
 """Characters of a line; a record of metrics has thousands, one with the texts of a batch a million."""
