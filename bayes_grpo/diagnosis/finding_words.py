@@ -209,7 +209,8 @@ def _high_kl(f: Finding) -> str:
     far = f"the KL to the reference is {amount(n['now'])} nats, which is far"
     if "reward_now" not in n:
         return far
-    return f"{far}, and the reward has not risen ({n['reward_start']:.3g}, now {n['reward_now']:.3g})"
+    done = "has not risen" if n["reward_now"] >= n["reward_start"] else "lies no higher than at its start"
+    return f"{far}, and the reward {done} ({n['reward_start']:.3g}, now {n['reward_now']:.3g})"
 
 
 def _truncated_step(f: Finding) -> str:
