@@ -160,5 +160,5 @@ class Expected(Result):
     def reward_text(self, value: Interval) -> str:
         """A reward with its interval; one above all rows is what a regime alone says, and no number."""
         if value.median > self.highest:
-            return f"above {self.highest:.3g}, beyond what this run has shown"
+            return f"above {self.highest:.3g} (the highest reward so far)"
         return ranged(value)
