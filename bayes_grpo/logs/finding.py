@@ -173,6 +173,11 @@ def _logs_in(folder: Path) -> tuple[Path, ...]:
             f"expected one log in the directory, found {listed(p.name for p in logs)}; pass one of them, or list all "
             f"with `bayes-grpo batch {clean(folder, 200)}`"
         )
+    if runs := [e.name for e in entries if is_output_directory(e)]:
+        raise LogReadError(
+            f"expected one run in the directory, found the folders of {len(runs)}: {listed(runs, 4)}; pass one, such "
+            f"as {clean(folder / runs[0], 200)}, or list all with `bayes-grpo batch {clean(folder, 200)}`"
+        )
     raise LogReadError(
         f"expected {STATE_FILE}, checkpoint-*/{STATE_FILE}, {' or '.join(METRIC_FILES)} in the directory, found "
         f"{listed([e.name for e in entries])}; pass the log file itself"
@@ -205,6 +210,16 @@ def is_output_directory(path: Path) -> bool:
         return False
     names = (STATE_FILE, *METRIC_FILES)
     return any((path / n).is_file() for n in names) or any(checkpoint_step(e.name) is not None for e in path.iterdir())
+
+
+def only_run_in(path: Path) -> Path:
+    """The folder of the only run in a folder that holds nothing else, as `bayes-grpo simulate` writes it; else it."""
+    try:
+        shown = [e for e in path.iterdir() if not e.name.startswith(".")] if path.is_dir() else []
+        alone = len(shown) == 1 and checkpoint_step(shown[0].name) is None and is_output_directory(shown[0])
+        return shown[0] if alone else path
+    except (OSError, ValueError):  # reading the path reports it
+        return path
 
 
 def run_name_of(path: Path) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -382,6 +383,29 @@ _EXCEPTION = re.compile(
 """The line that names the exception below a traceback."""
 
 
+_BAR_OF = re.compile(r"\b(\d{1,9})/(\d{1,9}) \[\d")
+_SKIPPED = re.compile(r"\bskip(?:ped|ping)? (?:this |the |optimizer )?(?:update|step)", re.IGNORECASE)
+_LEAST_SEEN = 3
+
+
+def _has_table(text: str) -> bool:
+    """Whether lines with "|" are more than those of progress bars."""
+    lines = [line for line in text.splitlines() if "|" in line]
+    return sum(_BAR_OF.search(line) is not None for line in lines) < _MOSTLY * len(lines)
+
+
+def _without_metrics(text: str) -> str:
+    """What a text without metrics shows of a training: its progress bar, updates that were skipped; else ""."""
+    bars = _BAR_OF.findall(text)
+    skipped = sum(_SKIPPED.search(line) is not None for line in text.splitlines())
+    shown = [f"{skipped} skipped updates"] if skipped >= _LEAST_SEEN else []
+    if bars:
+        planned, times = Counter(planned for _, planned in bars).most_common(1)[0]
+        done = [int(done) for done, of in bars if of == planned][-1]
+        shown += [f"a progress bar ({done} of {planned} steps)"] if times >= _LEAST_SEEN else []
+    return " and ".join(shown)
+
+
 def _evidence(source: Source, known: Iterable[Reader]) -> dict[Reader, Evidence]:
     return {reader: found for reader in known if (found := reader.sniff(source)) is not None}
 
@@ -413,6 +437,11 @@ def pick_reader(source: Source, name: str | None = None) -> Reader:
         error = f"the program ended with {clean(ended[-1], 120)!r}; " if ended else ""
         tables = [text for x in known.values() if x.other_tables is not None for text in x.other_tables(source)]
         without = f"; found {listed(tables, 3)}" if tables else ""
+        if not error and not (tables and _has_table(source.text)) and (shown := _without_metrics(source.text)):
+            raise LogReadError(
+                f"expected rows of metrics, found {shown} and no metrics; these stand in the trainer's "
+                f"trainer_state.json, in W&B or TensorBoard, or in its output with logging_steps=1: pass one of these"
+            )
         raise LogReadError(
             f"expected the log of a known trainer, found no rewards, or a format that no reader knows; seen: "
             f"{listed([repr(clean(line, 60)) for line in seen], limit=3)}{without}; {error}convert it to CSV with the "

@@ -17,7 +17,7 @@ from bayes_grpo.common.errors import BayesGrpoError, LogReadError
 from bayes_grpo.common.files import RUN_MARK, file_and_run
 from bayes_grpo.common.text import clean, counted, listed
 from bayes_grpo.logs.assembling import assemble
-from bayes_grpo.logs.finding import STATE_FILE, Found, find, is_output_directory, run_name_of
+from bayes_grpo.logs.finding import STATE_FILE, Found, find, is_output_directory, only_run_in, run_name_of
 from bayes_grpo.logs.formats import Parsed, Reader, Source, all_readers, load, pick_reader
 from bayes_grpo.logs.in_memory import is_tabular, of_client, parsed_of, what_is
 from bayes_grpo.logs.lines import names_reward
@@ -148,7 +148,7 @@ def _paths(path_or_paths: PathLike | Sequence[PathLike]) -> list[Path]:
         )
     if not given:
         raise LogReadError("expected the path of a log, found an empty list; pass at least one path")
-    return [Path(p) for p in given]
+    return [only_run_in(Path(p)) for p in given]
 
 
 def _files_of(paths: list[Path]) -> list[Path]:

@@ -370,13 +370,22 @@ def _only_one(index: KeyIndex, candidates: list[str], notes: list[str]) -> str:
             if (total := total_of(index, candidates)) is not None:
                 notes.append(f"{total!r} is the total of {listed([k for k in candidates if k != total])}")
                 return total
+            alike = len(candidates) > 2 and all(_is_function(normal(key)) for key in candidates)
+            like = ", which read like reward functions: add a column 'reward' with their sum" if alike else ""
             raise LogReadError(
-                f"expected one train reward, found several that differ: {listed(candidates)}; choose with {MENDING}",
+                f"expected one train reward, found several that differ: {listed(candidates)}{like}"
+                f"{', or choose one with' if alike else '; choose with'} {MENDING}",
                 mended_by=column("reward"),
             )
     if len(candidates) > 1:
         notes.append(f"{listed(candidates)} agree; {candidates[0]!r} is used as the reward")
     return candidates[0]
+
+
+def _is_function(name: str) -> bool:
+    """Whether a key reads like the reward of one function, as "reward_format" does and "train_reward" does not."""
+    words = set(re.split(r"[/_ ]", name))
+    return "reward" in words and bool(words - _FILLS) and not _NOT_A_PART & words and not _EVALUATION.search(name)
 
 
 _KEYS_SHOWN, _SIGNALS_SHOWN = 4, 8
@@ -413,7 +422,8 @@ def no_reward(columns: Columns, signals: Mapping[str, np.ndarray]) -> LogReadErr
     none = (
         f" in {rows} and none that reads like one{shows}; pass the log with the rewards, or name its key with {MENDING}"
     )
-    said = f"{shows}; name its key with {MENDING}, if it is among {listed(free)}" if free else none
+    these = "these" if [*free] == [*index.keys] else listed(free)
+    said = f"{shows}; name its key with {MENDING}, if it is among {these}" if free else none
     return LogReadError(f"expected a train reward, found {found}{said}", mended_by=column("reward"))
 
 

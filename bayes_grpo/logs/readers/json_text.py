@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -184,6 +184,10 @@ def of_document(document: Any, wanted: str | None = None) -> Parsed:
     inside = (x for x in document.values() if isinstance(x, dict))
     for part in (document, *inside):
         if columns := _number_lists(part):
+            if part is not document and _name_runs(columns):
+                name = chosen_run([*columns], wanted)
+                notes = (f"the numbers under {name!r} are taken for rewards",)
+                return Parsed(Table.from_columns({"reward": columns[name]}), config, notes=notes, took_run=True)
             return _with_other_steps(Parsed(Table.from_columns(columns), config), part, columns)
     if any(isinstance(v, int | float) for v in document.values()):
         return Parsed(Table.from_rows([document]))  # the first line of a log
@@ -213,6 +217,16 @@ def _choose(records: dict[str, list[Any]], wanted: str | None) -> str:
         if len(named) == 1:
             return named[0]
     return chosen_run(names, wanted if len(names) > 1 else None)
+
+
+def _name_runs(columns: Collection[str]) -> bool:
+    """Whether names of lists of numbers are those of runs, which differ by a number, as of a seed, and name no metric.
+
+    A number in every name tells runs of one kind, such as "base-s0", "base-s1" and "other-s0", from metrics.
+    """
+    kinds = {_DIGITS.sub("#", name) for name in columns}
+    numbered = all(_DIGITS.search(name) for name in columns)
+    return numbered and len(columns) >= 2 * len(kinds) and not any(map(_A_METRIC.search, columns))
 
 
 def _number_lists(document: dict[str, Any]) -> dict[str, list[Any]]:
@@ -258,6 +272,8 @@ def _with_other_steps(found: Parsed, document: Mapping[str, Any], columns: Mappi
     return found.noted(Caution(without)) if left else found
 
 
+_DIGITS = re.compile(r"\d{1,9}$")
+_A_METRIC = re.compile(rf"{_METRIC.pattern}|kl|entropy|length|tokens|grad|pass|std|time|layer|group", re.IGNORECASE)
 _OF_EVALUATION = re.compile(r"(?:eval|val|valid|validation|test|dev|held_?out)[_/]")
 _LEAST_SPREAD = 5
 """Values of an evaluation from which on they are spread over the rows."""
