@@ -53,8 +53,8 @@ def worst(pattern: re.Pattern, ends: tuple[str, ...]) -> float:
 
 
 SLOWEST = tuple(
-    f"logs.readers.{name}"
-    for name in ("console_verl._GOES_ON", "console._HEADING", "console._BAR_TEXT", "pages._STEP_CELL")
+    f"logs.{name}"
+    for name in ("readers.console_verl._GOES_ON", "readers.console._HEADING", "lines._BAR_TEXT", "cells._STEP_CELL")
 )
 """Patterns with so many parts that all their strains take seconds."""
 FOREIGN = tuple(n for n in PATTERNS if n.startswith(("logs.", "stores.", "common.")) and n not in SLOWEST)
