@@ -16,7 +16,7 @@ from bayes_grpo.diagnosis.few_rows import SINGLE_STEPS, status_of_rows
 from bayes_grpo.diagnosis.freshness import freshness
 from bayes_grpo.diagnosis.mode import HELD_OUT, Timeline, all_modes, probabilities_of, timeline_of
 from bayes_grpo.diagnosis.modes.lost_gradient import zeros_of
-from bayes_grpo.diagnosis.plausibility import implausible, negative_kl, of_groups
+from bayes_grpo.diagnosis.plausibility import implausible, negative_kl, of_groups, unpaid_parts
 from bayes_grpo.diagnosis.records import Action, Finding
 from bayes_grpo.diagnosis.result import Diagnosis, Onset
 from bayes_grpo.diagnosis.story import progress_text, resume_behind, sudden_events
@@ -94,7 +94,9 @@ def diagnose(run: RunLike, *, up_to_step: float | None = None, rollouts: Rollout
         assumed = (view.paths.ends.assumed,) if view.paths.ends.assumed else ()
         zeros = zeros_of(view)
         evidence = _evidence(timeline, view) | ({} if zeros is None else {"zero_loss": zeros.clause})
-        evidence |= {x.kind: x.clause for x in (negative_kl(shown), freshness(shown)) if x is not None}
+        evidence |= {
+            x.kind: x.clause for x in (negative_kl(shown), freshness(shown), unpaid_parts(shown)) if x is not None
+        }
         resumed = resume_behind(timeline, view)
         facts = Facts(view, timeline, resumed)
         if resumed is not None:

@@ -197,6 +197,11 @@ def _few_rows(f: Finding) -> tuple[str, str]:
     return joined(part.clause for part in f.parts), nothing
 
 
+def _unpaid_parts(f: Finding) -> str:
+    others = f" and {len(f.signals) - 3} more" if len(f.signals) > 3 else ""
+    return f"no row has any reward from {', '.join(f.signals[:3])}{others}"
+
+
 def _zero_gradient(f: Finding) -> str:
     n = f.numbers
     if "still" in n:
@@ -383,5 +388,6 @@ KINDS: Mapping[str, Kind] = {
         "Its estimate averages log-ratios of tokens that the policy did not sample, or masks them wrongly"
     ),
     "freshness": Kind(_freshness),
+    "unpaid_parts": Kind(_unpaid_parts),
 }
 """Kind that is no mode → its sentence, mode and basis."""

@@ -10,8 +10,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.records import Finding
 from bayes_grpo.logs.run import Run
+from bayes_grpo.signals.thresholds import THRESHOLDS
 
 _REPEATED_ROWS = 10
 """Rows that are equal before a signal is called implausible."""
@@ -37,6 +39,15 @@ def negative_kl(run: Run) -> Finding | None:
     if mean >= _NEGATIVE_KL or mean + _ERRORS * error >= 0.0:
         return None
     return Finding(kind="negative_kl", signals=("kl",), numbers={"mean": mean, "rows": float(len(known))})
+
+
+def unpaid_parts(run: Run) -> Finding | None:
+    """Parts of the reward that gave nothing in any row while others did; None without any."""
+    known = {name: _kept(values) for name, values in run.components.items()}
+    unpaid = tuple(plain(name, 40) for name, x in known.items() if len(x) >= THRESHOLDS.direct_rows and not x.any())
+    if not unpaid or len(unpaid) == len(known):
+        return None
+    return Finding(kind="unpaid_parts", signals=unpaid)
 
 
 def _kept(values: np.ndarray) -> np.ndarray:

@@ -35,7 +35,7 @@ FindingKind = Literal[
     # Events that are over, and changes at a resume.
     "dip", "jump", "resumed", "signal_changed",
     # Why a loss or clip ratio reads as zero, what a KL below zero means, how old completions are.
-    "reads_zero", "negative_kl", "freshness",
+    "reads_zero", "negative_kl", "freshness", "unpaid_parts",
 ]  # fmt: skip
 """Kinds of findings."""
 

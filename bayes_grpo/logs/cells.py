@@ -91,7 +91,7 @@ _OF_TRAINING = re.compile(r"^(?!.*(?:chosen|rejected|margin|std|zero)).*(?:rewar
 """A row of rewards that a policy trains on; those of preferred answers belong to a reward model."""
 
 
-def turned(names: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[list[str], list[list[str]]] | None:
+def in_rows_of_steps(names: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[list[str], list[list[str]]] | None:
     """A table with a row for each metric and a column for each step, turned to one with a row for each step.
 
     Columns without a step, such as remarks, are left out. None where the headings name no rising steps, or no row is

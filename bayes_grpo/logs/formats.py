@@ -298,7 +298,7 @@ def parsed_rows(rows: Iterable[Any], **more: Any) -> Parsed:
     parsed = replace(Parsed(table, total_steps=planned or None, settings=settings_of_groups(groups)), **more)
     parsed = parsed.noted(f"{counted(lists, 'list')} of rewards, of which the mean is taken") if lists else parsed
     if beside:
-        parsed = parsed.noted(f"{counted(beside, 'list')} of rewards beside their mean, of which the spread is taken")
+        parsed = parsed.noted(f"{counted(beside, 'list')} of rewards with their mean, of which the spread is taken")
     return parsed.noted(f"{other} entries that are not records left out") if other else parsed
 
 

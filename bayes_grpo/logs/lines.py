@@ -109,7 +109,7 @@ _BATCH = re.compile(r"\b([\d,]{1,9}) prompts?\s?(?:/|per|a)\s?step\b", re.IGNORE
 def settings_in(text: str) -> dict[str, Setting]:
     """Settings that a banner states in words, as "256 prompts/step"; nothing without one or with several."""
     found = {int(n.replace(",", "") or 0) for n in _BATCH.findall(text)} if "prompt" in text else set()
-    known = Setting(found.pop(), Provenance.CONFIG, "stated in the text") if len(found) == 1 else None
+    known = Setting(found.pop(), Provenance.CONFIG, "found in the text") if len(found) == 1 else None
     return {"prompts_per_step": known} if known is not None and known.value else {}
 
 

@@ -350,6 +350,6 @@ def settings_of_groups(groups: set[tuple[int, str]]) -> dict[str, Setting]:
     size, key = next(iter(groups)) if len(groups) == 1 else (0, "")
     if size < _LEAST_OF_GROUP or not key:
         return {}
-    note = f"a list of rewards beside one {clean(key)!r} in every row"
+    note = f"a list of rewards for one {clean(key)!r} in every row"
     found = {"group_size": size, "reward_std_kind": "within"}
     return {name: Setting(value, Provenance.LOGGED, note) for name, value in found.items()}

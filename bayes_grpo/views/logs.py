@@ -44,6 +44,7 @@ def log_document(s: Run) -> Document:
         answer=f"{clean(s.name, 200)}: {extent(s)}.",
         why=f"Read as {s.format} from {files}, with {counted(len(s.signals), 'further signal')}."
         + (f" The reward goes from {reward.first:.3g} to {reward.last:.3g}." if s.has_reward else "")
+        + _lost(s)
         + "".join(f" The file holds {len(s.trainings)} trainings: {x.name} is read." for x in s.trainings if x.taken)
         + "".join(f" Note: {clean(note, 200)}." for note in s.cautions[:_CAUTIONS]),
         do="" if s.has_reward or s.has_eval else "name the reward's column (--column reward=KEY).",
@@ -65,6 +66,17 @@ def log_document(s: Run) -> Document:
         unchecked=_unread(unread, list(s.unused), {name: keys[0] for name, keys in s.suggested.items()}),
         docs="how/log",
     )
+
+
+def _lost(s: Run) -> str:
+    """Which columns have rows that are no number, and at which steps."""
+    said = ""
+    for name in ("reward", *s.signals):
+        rows = s.not_finite(name)
+        if rows.any():
+            steps = listed([f"{step:g}" for step in s.step[rows]], 3)
+            said += f" {name} is NaN or infinite in {counted(int(rows.sum()), 'row')} (step {steps})."
+    return said
 
 
 def extent(s: Run) -> str:

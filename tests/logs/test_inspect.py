@@ -128,3 +128,8 @@ def test_what_was_sorted_or_left_out_stands_on_the_first_screen(write):
     assert "Note: left out because no steps are given for their number of values: extra" in screen_of(
         write("a.json", lists)
     )
+
+
+def test_rows_that_are_no_number_are_told_with_their_steps():
+    rows = [{"step": i, "reward": 0.1 * i, "grad_norm": np.nan if i in (4, 7) else 0.5} for i in range(1, 9)]
+    assert "grad_norm is NaN or infinite in 2 rows (step 4, 7)" in " ".join(screen_of(rows).split())

@@ -18,7 +18,16 @@ import numpy as np
 
 from bayes_grpo.common.errors import MENDING, Argument, LogReadError
 from bayes_grpo.common.text import counted, listed
-from bayes_grpo.logs.cells import HEAD_OF_STD, LEAST_IN_TABLE, WITH_STD, are_steps, range_in, step_in, turned, value_in
+from bayes_grpo.logs.cells import (
+    HEAD_OF_STD,
+    LEAST_IN_TABLE,
+    WITH_STD,
+    are_steps,
+    in_rows_of_steps,
+    range_in,
+    step_in,
+    value_in,
+)
 from bayes_grpo.logs.formats import HEAD, Evidence, Parsed, Reader, RunName, Source, chosen_run, main_run
 from bayes_grpo.logs.keyindex import normal, of_evaluation, parted
 from bayes_grpo.logs.lines import names_reward, planned_in, std_of
@@ -262,7 +271,7 @@ def _metrics(grid: _Grid) -> Parsed | None:
 
 def _turned_metrics(grid: _Grid) -> Parsed | None:
     """The table as one of metrics by step where its columns are steps; None where it is none, or of an evaluation."""
-    table = None if _OF_EVALUATION.search(grid.above) else turned(grid.names, grid.rows)
+    table = None if _OF_EVALUATION.search(grid.above) else in_rows_of_steps(grid.names, grid.rows)
     found = None if table is None else _metrics(grid._replace(names=table[0], rows=table[1]))
     return None if found is None else found.noted("a row of the table is a metric and a column a step; it is turned")
 
