@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bayes_grpo.common.intervals import from_to, percent
-from bayes_grpo.common.text import amount
+from bayes_grpo.common.text import amount, listed
 from bayes_grpo.diagnosis.wording import LABELS, joined, label_of, signal_words, step_name
 from bayes_grpo.signals.thresholds import THRESHOLDS
 
@@ -198,8 +198,7 @@ def _few_rows(f: Finding) -> tuple[str, str]:
 
 
 def _unpaid_parts(f: Finding) -> str:
-    others = f" and {len(f.signals) - 3} more" if len(f.signals) > 3 else ""
-    return f"no row has any reward from {', '.join(f.signals[:3])}{others}"
+    return f"no row has any reward from {listed(f.signals, 3)}"
 
 
 def _zero_gradient(f: Finding) -> str:
