@@ -44,8 +44,6 @@ def _fields(a: Action) -> dict[str, Any]:
 
 
 _WAIT = "check again when the log has {rewards:.0f} rewards"
-_LITTLE = THRESHOLDS.waste_rows
-"""Rewards below which a log says little."""
 _PAYS = "{pays} chance that going on pays"
 
 
@@ -67,7 +65,7 @@ def _watch(a: Action) -> str:
 
 def _plan_more_steps(a: Action) -> str:
     also = "" if a.subject == "steps" else ", or log more often"
-    little = ": {rewards:.0f} rewards show little of a training" if a.numbers["rewards"] < _LITTLE else ""
+    little = ": {rewards:.0f} rewards show little of a training" if a.numbers["rewards"] < THRESHOLDS.waste_rows else ""
     return _filled(f"plan more steps{also}{little}", a)
 
 

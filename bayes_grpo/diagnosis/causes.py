@@ -285,9 +285,10 @@ def _fell(facts: Facts) -> Answer:
     fell = path.fell()[:, -1]
     few = facts.rows < THRESHOLDS.direct_rows
     logged = path.logged.value
-    levels = {"now": float(np.median(path.now[fell] if fell.any() else path.now))}
     if few:  # the rows themselves are all that is known: levels of draws that fell lie between them
         levels = {"best": float(logged.max()), "now": float(logged[-1])}
+    else:
+        levels = {"now": float(np.median(path.now[fell] if fell.any() else path.now))}
     found = fall_of(
         facts.view.paths.reward_key,
         path,

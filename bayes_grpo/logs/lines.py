@@ -30,6 +30,8 @@ JSON_START = re.compile(r'\A\s*+(?:\[\s*+)?\{\s*+"')
 """A JSON document or JSON lines; other readers take those."""
 MAX_LINE = 65_536
 """Characters of a line of console text; a longer one is no row of metrics, and is passed over with a note."""
+PASTED = 20_000
+"""Characters of a text that was pasted."""
 
 
 type Bars = tuple[tuple[int, int, bool, bool], ...]

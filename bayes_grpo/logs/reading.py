@@ -20,7 +20,7 @@ from bayes_grpo.logs.assembling import assemble
 from bayes_grpo.logs.finding import STATE_FILE, Found, find, is_output_directory, only_run_in, run_name_of
 from bayes_grpo.logs.formats import Parsed, Reader, Source, all_readers, load, pick_reader
 from bayes_grpo.logs.in_memory import is_tabular, of_client, parsed_of, what_is
-from bayes_grpo.logs.lines import names_reward
+from bayes_grpo.logs.lines import PASTED, names_reward
 from bayes_grpo.logs.options import SIDECAR_NAME, checked, checked_columns, read_sidecar
 from bayes_grpo.logs.parts import as_one_run, parts_in
 from bayes_grpo.logs.readers.json_text import CutOffError, before_cut
@@ -247,14 +247,12 @@ def _read_source(source: Source, format: str | None, whole_lines: bool, wanted: 
 
 _APART = ("console_dict", "marked_table")
 """Readers of things that a paste may hold beside each other: dictionaries of a trainer, and tables."""
-_PASTED = 20_000
-"""Characters of a text that was pasted."""
 
 
 def _also_holds(source: Source, taken: Reader) -> str:
     """A note on rewards of a pasted text that another reader than the one taken would read; "" where there are none."""
     others = [all_readers()[name] for name in _APART if taken.name in _APART and name != taken.name]
-    for reader in others if len(source.text) <= _PASTED else ():
+    for reader in others if len(source.text) <= PASTED else ():
         found = reader.sniff(source)
         if found is not None and found.strength > 0 and found.rows:
             what = "a table" if reader.name == "marked_table" else "dictionaries"

@@ -13,6 +13,7 @@ from bayes_grpo.common.text import ANSI, counted, listed
 from bayes_grpo.logs.formats import NO_REWARDS, Evidence, Parsed, Reader, Source
 from bayes_grpo.logs.keyindex import KeyIndex, normal, of_evaluation
 from bayes_grpo.logs.lines import (
+    PASTED,
     lines_of,
     names_reward,
     nothing_found,
@@ -78,8 +79,6 @@ _MAX_LINE_OF_PAIRS, _MAX_LINE_OF_BLOCK = 4_000, 200
 _LEAST_ROWS = 3
 _LEAST_KEYS = 4
 """Numbers in a line or below a heading that are metrics, and not a sentence."""
-_SHORT = 20_000
-"""Characters of a text that was pasted."""
 _SHARE = 0.8
 _LOOKED_AT = 100
 """Rows whose keys say which trainer wrote them."""
@@ -105,7 +104,7 @@ def line_reader(
         found = [row for row, _ in rows(source.head)]
         rewarded = sum(map(names_reward, found))
         enough = rewarded >= max(_LEAST_ROWS, share * (len(found) - 1))  # the last may be cut off
-        pasted = rewarded and len(source.text) <= _SHORT  # a line or two, and nothing else fits
+        pasted = rewarded and len(source.text) <= PASTED  # a line or two, and nothing else fits
         if enough:
             return Evidence(mark, rewarded)
         if pasted:
@@ -153,7 +152,7 @@ def _pair_rows(text: str) -> Rows:
 
 def _alike(text: str) -> list[dict[str, float]]:
     """The numbers of a pasted text whose lines, but for a few, name the same: a reward and something else."""
-    lines = [line for line, _ in lines_of(text) if line.strip()] if len(text) <= _SHORT else []
+    lines = [line for line, _ in lines_of(text) if line.strip()] if len(text) <= PASTED else []
     named = [row for line in lines if names_reward((line,)) and len(row := _numbers(_ASIDE.sub("", line))) > 1]
     names, n = Counter(tuple(row) for row in named).most_common(1)[0] if named else ((), 0)
     enough = n >= max(_LEAST_ROWS, _SHARE * len(lines)) and names_reward(names)
@@ -203,7 +202,7 @@ def _placed_rows(text: str) -> Iterator[tuple[dict[str, float], float, float, bo
 
 def _at_steps(text: str) -> str:
     """A text of one line that has lost its line ends, with one before every step."""
-    one_line = len(text) <= _SHORT and "\n" not in text.strip()
+    one_line = len(text) <= PASTED and "\n" not in text.strip()
     return _LINE_STEP.sub(lambda found: f"\n{found[0]}", text) if one_line and text[:1] != "{" else text
 
 
@@ -304,7 +303,7 @@ def _block_rows(text: str) -> Rows:
     blocks: list[tuple[re.Match[str], list[tuple[str, str]]]] = []
     alone: list[dict[str, float]] = [{}]
     for line, _ in lines_of(text):
-        if line[:1] == "{" and len(pairs := _DICT_PAIR.findall(line)) >= _LEAST_KEYS and not blocks:
+        if not blocks and line[:1] == "{" and len(pairs := _DICT_PAIR.findall(line)) >= _LEAST_KEYS:
             alone[-1].update({name: to_float(value) for name, value in pairs})
             if not any(normal(name) in _REWARD_KEYS for name in alone[-1]):
                 alone.append({})  # the reward of that step stands before the text
@@ -322,7 +321,7 @@ def _block_rows(text: str) -> Rows:
                 alone.append({})
             alone[-1].update(row)
     rewarded = any(normal(name) in _REWARD_KEYS for row in alone for name in row)
-    kept = rewarded or len(text) <= _SHORT
+    kept = rewarded or len(text) <= PASTED
     for row in () if blocks or not kept else alone:
         named = {k: v for k, v in row.items() if rewarded or ("/" in k and not names_reward((k,)))}
         if named:  # without a reward, for the refusal
