@@ -17,13 +17,14 @@ from bayes_grpo.logs.hygiene import tidy, usual_spacing
 from bayes_grpo.logs.keyindex import column
 from bayes_grpo.logs.mapping import Choices, map_columns
 from bayes_grpo.logs.resolve import resolve_settings, settings_in_rows
-from bayes_grpo.logs.reward_key import single_rewards, suggested_keys, unused_keys
+from bayes_grpo.logs.reward_parts import single_rewards
 from bayes_grpo.logs.run import Run, row_windows
 from bayes_grpo.logs.settings import Provenance, Setting, Settings
 from bayes_grpo.logs.steps import counter_of
 from bayes_grpo.logs.table import COMPLETION_TEXTS, GROUP_KEYS
 from bayes_grpo.logs.trainers import GENERIC
 from bayes_grpo.logs.trainings import chosen_training, closing_rows
+from bayes_grpo.logs.unused import suggested_keys, unused_keys
 
 _SHARE = 0.8
 _LEAST_GROUPS = 3

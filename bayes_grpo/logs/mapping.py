@@ -13,7 +13,8 @@ import numpy as np
 from bayes_grpo.common.text import clean, listed
 from bayes_grpo.logs.columns import COMPONENT, ENVIRONMENT, Columns
 from bayes_grpo.logs.keyindex import KeyIndex, normal
-from bayes_grpo.logs.reward_key import components_of, environments_of, no_reward, reward_of
+from bayes_grpo.logs.reward_key import no_reward, reward_of
+from bayes_grpo.logs.reward_parts import components_of, environments_of
 from bayes_grpo.logs.signals import SIGNALS, STANDARD
 from bayes_grpo.logs.steps import over_epochs, second_counter, share_rollouts, step_of
 from bayes_grpo.logs.table import Table

@@ -9,7 +9,7 @@ import numpy as np
 from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.common.intervals import interval
 from bayes_grpo.common.text import listed, plain
-from bayes_grpo.logs.reward_key import adding_weights, is_form
+from bayes_grpo.logs.reward_parts import adding_weights, is_form
 from bayes_grpo.rollouts.decomposition import RISEN, Decomposition, GainCourse, GainShare
 from bayes_grpo.rollouts.records import Rollouts
 from bayes_grpo.rollouts.shares import Factors, Sums, redrawn, shapley, spread_out

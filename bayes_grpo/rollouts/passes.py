@@ -12,7 +12,7 @@ from scipy.special import gammaln
 
 from bayes_grpo.common.errors import MENDING, Argument, FitError, SettingError
 from bayes_grpo.common.text import clean, listed
-from bayes_grpo.logs.reward_key import is_task
+from bayes_grpo.logs.reward_parts import is_task
 from bayes_grpo.rollouts.records import Rollouts
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from bayes_grpo.common.intervals import Interval, interval
 from bayes_grpo.common.results import Result
-from bayes_grpo.logs.reward_key import adding_weights
+from bayes_grpo.logs.reward_parts import adding_weights
 from bayes_grpo.logs.run import Run
 from bayes_grpo.signals.path import SignalPath
 from bayes_grpo.signals.run_paths import RunPaths

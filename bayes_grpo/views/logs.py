@@ -9,9 +9,9 @@ from pathlib import PurePath
 from bayes_grpo.common.document import Cell, Document, Drawing, Tabular, number, section, shows, table, words
 from bayes_grpo.common.intervals import digits
 from bayes_grpo.common.text import clean, counted, listed
-from bayes_grpo.logs.reward_key import grouped_by_reason
 from bayes_grpo.logs.run import LoggedColumn, Run
 from bayes_grpo.logs.signals import STANDARD, UNDEFINED
+from bayes_grpo.logs.unused import grouped_by_reason
 from bayes_grpo.views.plots.logs import plot_run
 
 _NAMED = 12

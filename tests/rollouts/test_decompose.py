@@ -8,7 +8,7 @@ import pytest
 
 from bayes_grpo import diagnose
 from bayes_grpo.common.errors import FitError, SettingError
-from bayes_grpo.logs.reward_key import adding_weights, is_form, is_task
+from bayes_grpo.logs.reward_parts import adding_weights, is_form, is_task
 from bayes_grpo.rollouts.decompose import decompose
 from bayes_grpo.rollouts.shares import Factors, redrawn, shapley, spread_out
 from tests.helpers.made_rollouts import Course, rollouts_of, true_shares, with_gates

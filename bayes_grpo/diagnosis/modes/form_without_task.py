@@ -12,7 +12,7 @@ import numpy as np
 from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.view import RunView
-from bayes_grpo.logs.reward_key import is_form, is_task
+from bayes_grpo.logs.reward_parts import is_form, is_task
 from bayes_grpo.signals.path import SignalPath
 from bayes_grpo.signals.thresholds import THRESHOLDS
 
