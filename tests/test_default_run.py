@@ -9,7 +9,7 @@ import pytest
 import typer.main
 
 from bayes_grpo.cli.app import program
-from bayes_grpo.logs.formats import all_readers
+from bayes_grpo.logs.picking import all_readers
 from bayes_grpo.regimes import REGIMES
 from docs._ext.generated import public_names
 from tests.dynamics import test_likelihood

@@ -18,8 +18,8 @@ import yaml
 import bayes_grpo
 from bayes_grpo.cli import options as cli_options
 from bayes_grpo.common.intervals import LEVEL
-from bayes_grpo.logs.formats import all_readers
 from bayes_grpo.logs.options import CHECKS
+from bayes_grpo.logs.picking import all_readers
 from bayes_grpo.regimes import REGIMES
 from tests.conftest import LONGEST
 from tests.helpers.architecture import compared

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import clean, listed
-from bayes_grpo.logs.formats import RunName, Source, chosen_run, load, pick_reader
+from bayes_grpo.logs.formats import RunName, Source, chosen_run, load
+from bayes_grpo.logs.picking import pick_reader
 from bayes_grpo.stores.files import MAGIC, METRICS, MLFLOW_RUN, bytes_of
 
 ROOTS = ("wandb", "runs", "tensorboard", "tensorboard_log", "mlruns", "trackio")

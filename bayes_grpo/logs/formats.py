@@ -1,24 +1,20 @@
-"""Files as bytes and text, what a reader of a format gets and hands over, and which reader fits a file."""
+"""Files as bytes and text, and what a reader of a format gets and hands over."""
 
 from __future__ import annotations
 
 import errno
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bayes_grpo.common.errors import MENDING, Argument, LogReadError
-from bayes_grpo.common.imports import modules_in
 from bayes_grpo.common.text import clean, counted, listed
-from bayes_grpo.logs import readers
 from bayes_grpo.logs.keyindex import table_of_rows
 from bayes_grpo.logs.options import one_prompt, settings_of_groups
 from bayes_grpo.logs.settings import Setting
@@ -75,7 +71,7 @@ _IN_MARGIN = re.compile(r'[ \t]{0,8}[|+]?[ \t]{0,40}(["{}\[\]][^\n]*?)?[ \t|]{0,
 """A line of JSON as a page that shows files, or the difference of two, prints it; or an empty one of these."""
 _COMMENT = re.compile(r"^[ \t]{0,40}# ?", re.MULTILINE)
 """What begins a line of a comment in a program."""
-_MOSTLY = 0.8
+MOSTLY = 0.8
 
 
 def _without_margin(text: str) -> str:
@@ -84,11 +80,11 @@ def _without_margin(text: str) -> str:
     lines = [line for line in text.splitlines() if line.strip()]
     if start.startswith("# ") and "': " in text:
         commented = sum(line.lstrip().startswith("#") for line in lines)
-        return _COMMENT.sub("", text) if commented >= _MOSTLY * len(lines) else text
+        return _COMMENT.sub("", text) if commented >= MOSTLY * len(lines) else text
     if not start.startswith(("|", "+", "diff --git ")):
         return text
     found = [m[1] or "" for m in map(_IN_MARGIN.fullmatch, lines) if m is not None]
-    return "\n".join(found) if len(found) >= _MOSTLY * len(lines) else text
+    return "\n".join(found) if len(found) >= MOSTLY * len(lines) else text
 
 
 @dataclass(frozen=True)
@@ -362,92 +358,3 @@ def chosen_run[T](runs: Sequence[T], wanted: str | None) -> T:
         more = " and more of its name or id" if called else ""
         raise LogReadError(f"expected one run, found {found}; choose with {MENDING}{more}", mended_by=how)
     return runs[fitting[0]]
-
-
-@cache
-def all_readers() -> Mapping[str, Reader]:
-    """Every reader by its name, found in the package `bayes_grpo.logs.readers`."""
-    found = [reader for module in modules_in(readers) for reader in module.READERS]
-    return MappingProxyType({x.name: x for x in sorted(found, key=lambda x: x.name)})
-
-
-_LIKELY = {
-    **dict.fromkeys((".csv", ".tsv"), ("delimited", 2)),
-    ".jsonl": ("json_text", 2),
-    ".json": ("json_text", 3),  # a notebook may have that name
-}
-"""Ending of a file's name → the module whose readers are tried first, and the strength of evidence that settles it."""
-_EXCEPTION = re.compile(
-    r"^(?:\([^()\n]{1,80}\) )?((?:[A-Za-z_]\w{0,60}\.){0,6}[A-Z]\w{0,60}(?:Error|Exception|Interrupt)\b.*)", re.M
-)
-"""The line that names the exception below a traceback."""
-
-
-_BAR_OF = re.compile(r"\b(\d{1,9})/(\d{1,9}) \[\d")
-_SKIPPED = re.compile(r"\bskip(?:ped|ping)? (?:this |the |optimizer )?(?:update|step)", re.IGNORECASE)
-_LEAST_SEEN = 3
-
-
-def _has_table(text: str) -> bool:
-    """Whether lines with "|" are more than those of progress bars."""
-    lines = [line for line in text.splitlines() if "|" in line]
-    return sum(_BAR_OF.search(line) is not None for line in lines) < _MOSTLY * len(lines)
-
-
-def _without_metrics(text: str) -> str:
-    """What a text without metrics shows of a training: its progress bar, updates that were skipped; else ""."""
-    bars = _BAR_OF.findall(text)
-    skipped = sum(_SKIPPED.search(line) is not None for line in text.splitlines())
-    shown = [f"{skipped} skipped updates"] if skipped >= _LEAST_SEEN else []
-    if bars:
-        planned, times = Counter(planned for _, planned in bars).most_common(1)[0]
-        done = [int(done) for done, of in bars if of == planned][-1]
-        shown += [f"a progress bar ({done} of {planned} steps)"] if times >= _LEAST_SEEN else []
-    return " and ".join(shown)
-
-
-def _evidence(source: Source, known: Iterable[Reader]) -> dict[Reader, Evidence]:
-    return {reader: found for reader in known if (found := reader.sniff(source)) is not None}
-
-
-def pick_reader(source: Source, name: str | None = None) -> Reader:
-    """The reader that a user named, or the one whose evidence is strongest."""
-    module, enough = _LIKELY.get(source.path.suffix.lower(), ("", 0))
-    likely = _evidence(source, modules_in(readers, module)[0].READERS) if name is None and module else {}
-    if likely and likely[best := max(likely, key=lambda x: likely[x])].strength >= enough:
-        return best
-    known = all_readers()
-    if name is not None:
-        if name not in known:
-            text = f"expected a format among {', '.join(known)}, found {clean(name)!r}; correct it"
-            raise LogReadError(text, parameter="format")
-        return known[name]
-    evidence = _evidence(source, known.values())
-    if all(x <= NO_REWARDS for x in evidence.values()) and len(source.text) > HEAD:
-        ending = Source(source.path, source.text[-HEAD:].partition("\n")[2].encode())
-        evidence |= _evidence(ending, known.values())  # a training may come after other output
-    if not evidence and source.is_store:
-        raise LogReadError(
-            "expected a database of Trackio or MLflow, found an SQLite database with other tables or a damaged one; "
-            "pass PROJECT.db or mlflow.db"
-        )
-    if not evidence:
-        seen = [line for line in source.head.splitlines() if line.strip()][:3]
-        ended = _EXCEPTION.findall(source.text[-HEAD:]) if "Traceback (most" in source.text else []
-        error = f"the program ended with {clean(ended[-1], 120)!r}; " if ended else ""
-        tables = [text for x in known.values() if x.other_tables is not None for text in x.other_tables(source)]
-        without = f"; found {listed(tables, 3)}" if tables else ""
-        if not error and not (tables and _has_table(source.text)) and (shown := _without_metrics(source.text)):
-            raise LogReadError(
-                f"expected rows of metrics, found {shown} and no metrics; these stand in the trainer's "
-                f"trainer_state.json, in W&B or TensorBoard, or in its output with logging_steps=1: pass one of these"
-            )
-        raise LogReadError(
-            f"expected the log of a known trainer, found no rewards, or a format that no reader knows; seen: "
-            f"{listed([repr(clean(line, 60)) for line in seen], limit=3)}{without}; {error}convert it to CSV with the "
-            f"columns step,reward, or pass {MENDING} with one of {', '.join(known)}",
-            mended_by=Argument("format", "NAME"),
-        )
-    if evidence.get(known["console_dict"], NO_REWARDS) > NO_REWARDS:
-        evidence.pop(known["console_pairs"], None)  # a trainer's dictionaries beat the lines of a callback
-    return max(evidence, key=lambda x: evidence[x])

@@ -18,11 +18,12 @@ from bayes_grpo.common.files import RUN_MARK, file_and_run
 from bayes_grpo.common.text import clean, counted, listed
 from bayes_grpo.logs.assembling import assemble
 from bayes_grpo.logs.finding import STATE_FILE, Found, find, is_output_directory, only_run_in, run_name_of
-from bayes_grpo.logs.formats import Parsed, Reader, Source, all_readers, load, pick_reader
+from bayes_grpo.logs.formats import Parsed, Reader, Source, load
 from bayes_grpo.logs.in_memory import is_tabular, of_client, parsed_of, what_is
 from bayes_grpo.logs.lines import PASTED, names_reward
 from bayes_grpo.logs.options import SIDECAR_NAME, checked, checked_columns, read_sidecar
 from bayes_grpo.logs.parts import as_one_run, parts_in
+from bayes_grpo.logs.picking import all_readers, pick_reader
 from bayes_grpo.logs.readers.json_text import CutOffError, before_cut
 from bayes_grpo.logs.run import Caution, Run
 

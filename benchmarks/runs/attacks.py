@@ -26,8 +26,8 @@ from bayes_grpo.batches.table import finished_rows, table_of
 from bayes_grpo.common.errors import BayesGrpoError, FitFileError
 from bayes_grpo.fitting.file import load_fit
 from bayes_grpo.logs import read_log
-from bayes_grpo.logs.formats import all_readers
 from bayes_grpo.logs.options import read_sidecar
+from bayes_grpo.logs.picking import all_readers
 from bayes_grpo.watching.watch import load_memory
 from benchmarks.common import keep, say
 from tests.helpers.patterns import all_patterns, seconds, strains

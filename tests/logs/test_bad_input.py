@@ -6,7 +6,7 @@ import pytest
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.logs import read_log, to_frame
-from bayes_grpo.logs.formats import all_readers
+from bayes_grpo.logs.picking import all_readers
 
 GOOD = "step,reward\n1,0.1\n2,0.2\n"
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.logs import SIGNALS, Run, read_log
-from bayes_grpo.logs.formats import all_readers
+from bayes_grpo.logs.picking import all_readers
 from bayes_grpo.logs.readers.console_dict import parse_dict
 from tests.helpers.selection import examples
 

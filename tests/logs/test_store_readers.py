@@ -11,7 +11,7 @@ import pytest
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.logs import read_log
-from bayes_grpo.logs.formats import all_readers
+from bayes_grpo.logs.picking import all_readers
 from tests.helpers import stores
 from tests.helpers.stores import WRITERS
 from tests.logs.log_samples import assert_read

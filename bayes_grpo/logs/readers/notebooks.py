@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import listed
 from bayes_grpo.logs.cells import LEAST_IN_TABLE
-from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source, pick_reader
+from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source
 from bayes_grpo.logs.lines import names_reward
+from bayes_grpo.logs.picking import pick_reader
 from bayes_grpo.logs.readers.json_text import load_json
 from bayes_grpo.logs.readers.pages import (
     chosen_table,
