@@ -1,4 +1,4 @@
-"""What benchmarks share: stored results, synthetic logs, alternating timers, measured processes, a table."""
+"""What benchmarks share: stored results, synthetic logs, measured processes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import argparse
 import json
 import os
 import platform
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -18,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.linalg import expm
 
 from bayes_grpo.common.files import written_whole
 from bayes_grpo.common.results import json_safe
 
-PACKAGES = ("bayes-grpo", "jax", "numpyro", "tinygp", "arviz", "numpy")
 KEPT_PACKAGES = ("bayes-grpo", "jax", "numpyro", "arviz")
 RESULTS = Path(__file__).with_name("results")
 """Where a checkout keeps the last result of every program; the documentation's numbers come from here."""
@@ -76,33 +75,6 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-@dataclass(frozen=True)
-class Line:
-    """One line of the table: a quantity of ours beside its peer's.
-
-    Attributes:
-        section: Section of the benchmark.
-        what: What is compared.
-        unit: Unit of both numbers.
-        ours: Our median.
-        peer: The peer's median; None where there is none.
-        ratio: The ratio in the direction of the aim; None where there is none.
-        aim: The aim as text, e.g. "≥ 5".
-        met: Whether the aim is met; None where there is none.
-        note: What to know about the line.
-    """
-
-    section: str
-    what: str
-    unit: str
-    ours: float
-    peer: float | None = None
-    ratio: float | None = None
-    aim: str = ""
-    met: bool | None = None
-    note: str = ""
-
-
 def device() -> str:
     """Processor and what JAX computes on."""
     import jax
@@ -110,11 +82,6 @@ def device() -> str:
     devices = ", ".join(sorted({d.device_kind for d in jax.devices()}))
     load = f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
     return f"{jax.default_backend()} ({devices}); {processor()}, {os.cpu_count()} cores; load {load} at the start"
-
-
-def versions() -> dict[str, str]:
-    """Versions of what is compared."""
-    return {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}}
 
 
 def simulated(
@@ -158,39 +125,6 @@ def write_log(path: Path, rewards: np.ndarray, rate: np.ndarray | float = 1.0, t
     content = {"log_history": history, "global_step": n, "max_steps": total or n, "logging_steps": 1}
     path.write_text(json.dumps(content), encoding="utf-8")
     return path
-
-
-def alternate(
-    calls: Mapping[Any, tuple[int, Callable[[], Any]]], repeats: int, least: float = 0.003, budget: float = 180.0
-) -> dict[Any, float]:
-    """Median seconds of each call, all taking turns, so that other load on the machine falls on all.
-
-    Args:
-        calls: Name → how many evaluations a call makes, and the call, which returns when its work is done.
-        repeats: Rounds.
-        least: A turn repeats a call until it takes about this many seconds.
-        budget: After this many seconds no further round starts, but five are made (slow calls on accelerators).
-
-    Returns:
-        Name → median seconds of one evaluation.
-    """
-    inner, times = {}, {name: [] for name in calls}
-    for name, (_, call) in calls.items():
-        call()
-        begin = time.perf_counter()
-        call()
-        inner[name] = max(1, int(least / max(time.perf_counter() - begin, 1e-9)))
-    started = time.perf_counter()
-    for turn in range(repeats):
-        if turn >= 5 and time.perf_counter() - started > budget:
-            say(f"stopped after {turn} of {repeats} rounds")
-            break
-        for name, (evaluations, call) in calls.items():
-            begin = time.perf_counter()
-            for _ in range(inner[name]):
-                call()
-            times[name].append((time.perf_counter() - begin) / inner[name] / evaluations)
-    return {name: statistics.median(values) for name, values in times.items()}
 
 
 def repeated(about: str | None, repeats: int, measured: Callable[[int], dict[str, Any]]) -> tuple[dict[str, Any], bool]:
@@ -283,33 +217,6 @@ def run_process(
         return Finished(wall, cpu, peak, code, out.read_text(errors="replace"))
 
 
-def print_table(lines: Sequence[Line]) -> None:
-    """Prints the lines as one table."""
-
-    def number(x: float | None) -> str:
-        return "" if x is None else f"{x:.4g}"
-
-    head = ("", "what", "ours", "peer", "unit", "ratio", "aim", "", "note")
-    body = [
-        (
-            line.section,
-            line.what,
-            number(line.ours),
-            number(line.peer),
-            line.unit,
-            number(line.ratio),
-            line.aim,
-            {None: "", True: "met", False: "NOT MET"}[line.met],
-            line.note,
-        )
-        for line in lines
-    ]
-    widths = [max(len(row[i]) for row in (head, *body)) for i in range(len(head) - 1)]
-    for row in (head, *body):
-        cells = [c.rjust(w) if i in (2, 3, 5) else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths))]  # noqa: B905
-        print("  ".join([*cells, row[-1]]).rstrip())
-
-
 def draw_rows(space: Any, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Latent reward and logged row of every row of a state space, step by step with joint noise of state and row.
 
@@ -332,3 +239,13 @@ def draw_rows(space: Any, rng: np.random.Generator) -> tuple[np.ndarray, np.ndar
         y[i] = latent[i] + np.sqrt(space.measurement_var[i]) * rng.standard_normal()
         state = space.transition[i] @ state + noise[:n]
     return latent, y
+
+
+def bisected(above: Callable[[np.ndarray], np.ndarray], low: ArrayLike, high: ArrayLike, rounds: int) -> np.ndarray:
+    """Boundary of ``above`` between two positive bounds, many cases at once, by halving the ratio."""
+    low, high = np.log(np.asarray(low, float)), np.log(np.asarray(high, float))
+    for _ in range(rounds):
+        middle = 0.5 * (low + high)
+        is_above = above(np.exp(middle))
+        low, high = np.where(is_above, low, middle), np.where(is_above, middle, high)
+    return np.exp(0.5 * (low + high))

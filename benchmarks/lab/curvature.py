@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse.linalg import LinearOperator, eigs
 
 from bayes_grpo.common.errors import SettingError
-from benchmarks.lab.enumerated_training import drift, policy, stale_drift
+from benchmarks.lab.enumerated_training import drift, policy
 from benchmarks.lab.enumeration import (
     Listing,
     all_logits,
@@ -34,10 +34,6 @@ from benchmarks.lab.enumeration import (
     read_all,
 )
 from benchmarks.lab.settings import LabNumbers, check_lab_numbers
-
-StiffnessPart = Literal["all", "at", "sampling"]
-_MOVED: dict[StiffnessPart, tuple[float, float]] = {"all": (1.0, 1.0), "at": (1.0, 0.0), "sampling": (0.0, 1.0)}
-"""How far the point of the gradient and the policy that writes move with a push."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,20 +63,18 @@ class Local:
         """Largest entry of the drift."""
         return float(np.abs(self.force).max())
 
-    def product(self, direction: ArrayLike, part: StiffnessPart = "all", transposed: bool = False) -> np.ndarray:
+    def product(self, direction: ArrayLike, transposed: bool = False) -> np.ndarray:
         """−J times a direction: what of a push decays per unit learning rate and step.
 
         Args:
             direction: Shape (parameters,).
-            part: "all"; "at" where only the point at which the gradient is taken moves; "sampling" where only the
-                policy that writes does: what of an importance-corrected update is late.
             transposed: The transposed Jacobian instead.
 
         Returns:
             Shape (parameters,).
         """
         with jax.enable_x64(True):
-            given = (self.numbers, self.reference, self.parameters, np.asarray(direction, float), _MOVED[part])
+            given = (self.numbers, self.reference, self.parameters, np.asarray(direction, float))
             return np.asarray(_product(self.listing, transposed, *jax.tree.map(jnp.asarray, given)))
 
 
@@ -232,21 +226,11 @@ def _values(listing: Listing, numbers: Any, reference: Any, theta: Array) -> tup
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _product(
-    listing: Listing,
-    transposed: bool,
-    numbers: Any,
-    reference: Any,
-    theta: Array,
-    direction: Array,
-    moved: tuple[Array, Array],
-) -> Array:
-    """One program for all parts, which differ in what moves: compiling takes far longer than a product."""
-    field = partial(stale_drift, listing, numbers, enumerated_reading(reference, listing, numbers.temperature))
+def _product(listing: Listing, transposed: bool, numbers: Any, reference: Any, theta: Array, direction: Array) -> Array:
+    field = partial(drift, listing, numbers, enumerated_reading(reference, listing, numbers.temperature))
     if transposed:
-        ends = jax.vjp(field, theta, theta)[1](direction)
-        return -(moved[0] * ends[0] + moved[1] * ends[1])
-    return -jax.jvp(field, (theta, theta), (moved[0] * direction, moved[1] * direction))[1]
+        return -jax.vjp(field, theta)[1](direction)[0]
+    return -jax.jvp(field, (theta,), (direction,))[1]
 
 
 @partial(jax.jit, static_argnums=0)

@@ -6,7 +6,7 @@ point. Gains g = η K use the curvature from finite differences of the expected 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from bayes_grpo.dynamics.reduction import checked_momentum
 from bayes_grpo.simulate.policies import bernoulli_bandit
 from bayes_grpo.simulate.settings import AdvantageScale, Numbers, RefreshModel, Structure
 from bayes_grpo.simulate.training import simulate
+from benchmarks.common import bisected
 from benchmarks.lab.fixed_points import FixedPoint, find_fixed_point
 
 _KL_WEIGHT = 0.5
@@ -92,7 +93,7 @@ def measured_onset(momentum: ArrayLike, rounds: int = 14) -> np.ndarray:
         x = _deviation(structure, numbers, point, gain, offset=-1e-3)
         return (x > 1e-15).any(axis=1)
 
-    return _bisect(passes, mu.shape[0], rounds)
+    return bisected(passes, *np.outer(_GAIN_BRACKET, np.ones(len(mu))), rounds)
 
 
 def measured_threshold(
@@ -130,7 +131,7 @@ def measured_threshold(
         # A run that left for good may have come to rest elsewhere, or at certainty, where nothing moves.
         return (late > 1e-3) | ((late > early) & (late > 1e-12))
 
-    return _bisect(leaves, numbers.momentum.shape[0], rounds)
+    return bisected(leaves, *np.outer(_GAIN_BRACKET, np.ones(len(numbers.momentum))), rounds)
 
 
 def measured_fluctuation(
@@ -214,36 +215,6 @@ def log_log_slope(group_sizes: ArrayLike, values: ArrayLike) -> float:
     return float(np.polyfit(np.log(np.asarray(group_sizes)), np.log(np.asarray(values)), 1)[0])
 
 
-def measured_drift_factor(
-    success_rate: float,
-    group_size: int,
-    ddof: Literal[0, 1] = 0,
-    n_runs: int = 400,
-    n_steps: int = 50,
-    seed: int = 0,
-) -> float:
-    """Mean drift of the logit under std-normalised advantages relative to G → ∞, from sampled runs.
-
-    Args:
-        success_rate: p at the start; the runs are too short to leave it.
-        group_size: G.
-        ddof: Of the group's standard deviation.
-        n_runs: Independent runs.
-        n_steps: Steps of each.
-        seed: First seed.
-
-    Returns:
-        Mean change of the logit over η √(p(1 − p)) n_steps.
-    """
-    rate = 1e-3
-    structure = Structure(n_steps=n_steps, group_size=group_size, prompts_per_step=16, ddof=ddof)
-    numbers = Numbers(learning_rate=rate, advantage_epsilon=0.0)
-    environment = bernoulli_bandit(float(np.log(success_rate / (1.0 - success_rate))))
-    batch = simulate(structure, numbers, environment, seed + np.arange(n_runs), double=True)
-    change = np.mean(batch.final_parameters - batch.parameters[:, 0])
-    return float(change / (rate * n_steps * np.sqrt(success_rate * (1.0 - success_rate))))
-
-
 def bernoulli_group_noise(
     correct_rate: float,
     group_size: int,
@@ -305,13 +276,3 @@ def _deviation(
     rated = numbers._replace(learning_rate=gain / point.curvature)
     batch = simulate(structure, rated, environment, np.zeros(len(gain), dtype=int), double=True)
     return np.asarray(batch.true_reward) - point.reward
-
-
-def _bisect(above: Callable[[np.ndarray], np.ndarray], n: int, rounds: int) -> np.ndarray:
-    """Boundary of ``above`` on a logarithmic bracket, for n cases at once."""
-    low, high = (np.full(n, np.log(end)) for end in _GAIN_BRACKET)
-    for _ in range(rounds):
-        middle = 0.5 * (low + high)
-        is_above = above(np.exp(middle))
-        low, high = np.where(is_above, low, middle), np.where(is_above, middle, high)
-    return np.exp(0.5 * (low + high))

@@ -7,14 +7,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 
 from bayes_grpo.fitting.draws import smoothed_at
+from bayes_grpo.logs.run import Run
+from bayes_grpo.logs.settings import Settings
+from bayes_grpo.regimes import get_regime
+from bayes_grpo.rows.padding import padded
 from bayes_grpo.rows.rows_of import rows_of
 from benchmarks.calibration.comparison import simulated_run
 from benchmarks.paper import LEAST
 from benchmarks.paper.claims import CLEAR, KINDS, Question, kind_scores, shares_of
-from benchmarks.paper.family_cases import draw_run
 from benchmarks.paper.fits import kept, law_on, numbers_of, said_of
 from benchmarks.paper.pooled import (
     OF_LEVELS,
@@ -215,6 +219,34 @@ def _known(number: int) -> dict[str, Any]:
                     own[name] = [factor * said.value, factor * said.error]
             runs.append(own)
     return {"truth": truth, "runs": runs}
+
+
+def draw_run(name: str, length: int, numbers: tuple[float, ...], rng: np.random.Generator) -> Run:
+    """A run of the exponential law; numbers are time, measurement noise, fluctuation, plateau and start."""
+    blank = run_of(name, np.arange(1.0, length + 1.0), np.linspace(0.0, 1.0, length))
+    law = get_regime("exponential")
+    names = ("relaxation_time", "observation_sd", "fluctuation_sd", "fixed_point", "initial_reward")
+    with jax.enable_x64(True):
+        drawn = law.distribution(dict(zip(names, numbers, strict=True)), padded(rows_of(blank)))
+        y = np.asarray(drawn.sample(jax.random.key(int(rng.integers(2**31)))))[:length]
+    return run_of(name, blank.step, y)
+
+
+def run_of(name: str, step: np.ndarray, y: np.ndarray) -> Run:
+    """A run with these rows."""
+    return Run(
+        name=name,
+        source=name,
+        format="simulated",
+        log_hash=name,
+        step=step,
+        reward=y,
+        window=np.ones(len(step)),
+        signals={},
+        eval_step=np.zeros(0),
+        eval_reward=np.zeros(0),
+        settings=Settings(),
+    )
 
 
 STARTS = {"exponential": "at once", "oscillator": "inertia", "bernoulli": "success", "logistic": "success"}

@@ -5,7 +5,6 @@ from scipy.stats import norm
 from bayes_grpo.backtesting import covered, crps, log_score
 from benchmarks.forecast.backtest_parts import pit
 from benchmarks.forecast.rivals import RIVALS
-from benchmarks.lab.learners.hazard import energy
 
 STEP = np.arange(1.0, 41.0)
 AHEAD = np.arange(41.0, 61.0)
@@ -65,19 +64,3 @@ def test_a_row_out_of_reach_of_all_draws_has_a_finite_score():
     draws = np.random.default_rng(0).normal(size=(500, 1))
     near, far = (float(log_score(draws, np.array([x]))[0]) for x in (8.0, 80.0))
     assert -25.0 < far < near
-
-
-def test_the_energy_score_of_one_row_is_the_crps():
-    rng = np.random.default_rng(1)
-    draws, y = rng.normal(size=(4000, 1)), np.array([0.7])
-    assert energy(draws, y) == pytest.approx(float(crps(draws, y)[0]), abs=0.02)
-
-
-def test_the_energy_score_sees_whether_rows_belong_together():
-    """The truth moves as a whole: paths that do so score better than rows shuffled apart, which rows cannot tell."""
-    rng = np.random.default_rng(2)
-    together = np.repeat(rng.normal(size=(2000, 1)), 12, axis=1)
-    alone = np.stack([rng.permutation(column) for column in together.T], axis=1)
-    truth = [np.full(12, v) for v in rng.normal(size=200)]
-    assert crps(together, truth[0]) == pytest.approx(crps(alone, truth[0]))
-    assert np.mean([energy(together, y) for y in truth]) < np.mean([energy(alone, y) for y in truth]) - 0.02

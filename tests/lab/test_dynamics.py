@@ -2,8 +2,8 @@
 
 import pytest
 
+from benchmarks.common import bisected
 from benchmarks.lab.studies.dynamics import main
-from benchmarks.lab.studies.thresholds import bisected
 
 
 @pytest.mark.slow

@@ -8,9 +8,11 @@ from scipy.linalg import solve_discrete_lyapunov
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.dynamics.reduction import critical_gain, onset_of_oscillation
+from bayes_grpo.simulate.policies import bernoulli_bandit
+from bayes_grpo.simulate.settings import Numbers, Structure
+from bayes_grpo.simulate.training import simulate
 from benchmarks.lab.groups import group_drift_factor
 from benchmarks.lab.measure import (
-    measured_drift_factor,
     measured_fluctuation,
     measured_onset,
     measured_threshold,
@@ -41,7 +43,13 @@ def test_fluctuation_of_two_group_sizes():
 
 @pytest.mark.parametrize(("p", "size", "ddof"), [(0.5, 4, 0), (0.3, 16, 1), (0.05, 4, 1)])
 def test_drift_of_finite_groups_within_five_percent(p, size, ddof):
-    found = measured_drift_factor(p, size, ddof, n_runs=200)
+    rate, steps = 1e-3, 50
+    structure = Structure(n_steps=steps, group_size=size, prompts_per_step=16, ddof=ddof)
+    environment = bernoulli_bandit(float(np.log(p / (1.0 - p))))
+    numbers = Numbers(learning_rate=rate, advantage_epsilon=0.0)
+    batch = simulate(structure, numbers, environment, np.arange(200), double=True)
+    moved = np.mean(batch.final_parameters - batch.parameters[:, 0])
+    found = moved / (rate * steps * np.sqrt(p * (1.0 - p)))
     assert found == pytest.approx(float(group_drift_factor(p, size, ddof)), rel=0.05)
 
 

@@ -14,7 +14,6 @@ import json
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -48,9 +47,6 @@ _LABELS = {
 """A task that is solved from the start has nothing left to gain and is no failure."""
 _LOST = ("collapse", "entropy_explosion")
 """Events that take the reward away for good."""
-MISSING = {"reward_std": 0.3, "frac_reward_zero_std": 0.4, "entropy": 0.4, "kl": 0.4, "grad_norm": 0.3}
-MISSING |= {"completion_length": 0.4, "completions_clipped_ratio": 0.5, "eval_reward": 0.45}
-"""Chance that a log lacks a signal, where signals are missing at random."""
 
 
 class LabLog(NamedTuple):
@@ -128,15 +124,6 @@ def _wasted_since(run: Run, attainable: float) -> float | None:
         return None
     lively = np.flatnonzero(mean <= TRUTH.wasted_truth)
     return float(run.step[lively[-1] + 1] if len(lively) else run.step[0])
-
-
-def thinned(run: Run, rng: np.random.Generator) -> Run:
-    """A log that lacks signals at random."""
-    gone = {name for name, chance in MISSING.items() if rng.random() < chance}
-    signals = {k: v for k, v in run.signals.items() if k not in gone and not k.startswith("rewards/")}
-    if "eval_reward" not in gone:
-        return replace(run, signals=signals)
-    return replace(run, signals=signals, eval_step=np.empty(0), eval_reward=np.empty(0))
 
 
 def trained(folder: Path, runs: int, seed: int) -> Iterator[int]:

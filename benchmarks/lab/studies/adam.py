@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from bayes_grpo.dynamics.reduction import critical_gain
-from benchmarks.common import say
+from benchmarks.common import bisected, say
 from benchmarks.lab.curvature import balancing_reference, leading_modes, local
 from benchmarks.lab.studies.cases import Case, relisted, run
-from benchmarks.lab.studies.thresholds import LEFT, bisected, pushed
+from benchmarks.lab.studies.thresholds import LEFT, pushed
 
 MOMENTA, INTERVALS = (0.0, 0.5, 0.9), (1, 4, 16)
 EPSILON = 10.0

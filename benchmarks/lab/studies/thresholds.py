@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from bayes_grpo.dynamics.reduction import critical_gain, onset_of_oscillation, published_threshold
-from benchmarks.common import say
-from benchmarks.lab.curvature import Local, balancing_reference, leading_modes
+from benchmarks.common import bisected, say
+from benchmarks.lab.curvature import leading_modes
 from benchmarks.lab.studies.cases import Case, relisted, run
 
 MOMENTA, INTERVALS = (0.0, 0.5, 0.9), (1, 2, 4, 8, 16)
@@ -23,16 +22,6 @@ CLEAR = 1e-6
 """Share of the push by which a mode must pass its fixed point: below are rounding and the drift's second order."""
 
 
-def bisected(above: Callable[[np.ndarray], np.ndarray], low: ArrayLike, high: ArrayLike, rounds: int) -> np.ndarray:
-    """Boundary of ``above`` between two positive bounds, many cases at once, by halving the ratio."""
-    low, high = np.log(np.asarray(low, float)), np.log(np.asarray(high, float))
-    for _ in range(rounds):
-        middle = 0.5 * (low + high)
-        is_above = above(np.exp(middle))
-        low, high = np.where(is_above, low, middle), np.where(is_above, middle, high)
-    return np.exp(0.5 * (low + high))
-
-
 def pushed(case: Case, seed: int = 0) -> np.ndarray:
     """The fixed point with a small push: the drift's answer to the drift's answer to a random one.
 
@@ -42,43 +31,37 @@ def pushed(case: Case, seed: int = 0) -> np.ndarray:
     return case.point.parameters + PUSH * way / np.linalg.norm(way)
 
 
-def measured_thresholds(
-    case: Case, momentum: np.ndarray, interval: np.ndarray, *, refresh: str = "hold", exposure: float = 1.0, quick: bool
-) -> np.ndarray:
+def measured_thresholds(case: Case, momentum: np.ndarray, interval: np.ndarray, quick: bool) -> np.ndarray:
     """Smallest gains η K at which noise-free runs leave the fixed point; K the stiffest mode's.
 
     Args:
         case: The network.
         momentum: Heavy ball, shape (n,).
         interval: K_ref, shape (n,).
-        refresh: "hold" or "delay".
-        exposure: Share of the gradient taken where completions were written.
         quick: Short runs, few rounds.
 
     Returns:
         Shape (n,).
     """
-    listing = relisted(case, n_steps=160 if quick else 960, refresh=refresh)
+    listing = relisted(case, n_steps=160 if quick else 960)
     start, seeds = pushed(case), np.zeros(len(momentum), int)
     rule = published_threshold(momentum, interval)
 
     def leaves(gain: np.ndarray) -> np.ndarray:
-        settings = {"momentum": momentum, "refresh_interval": interval, "lag_exposure": exposure}
+        settings = {"momentum": momentum, "refresh_interval": interval}
         path = run(case, listing, start, seeds, every=16, double=True, learning_rate=gain / case.rates[0], **settings)
         size, quarter = path.away, path.away.shape[1] // 4
         early, late = size[:, quarter : 2 * quarter].max(axis=1), size[:, -quarter:].max(axis=1)
         # A run that left may be back by now, at another network with the same policy and less curvature.
         return ~(np.max(size, axis=1) < LEFT) | (late > early)
 
-    # Where nothing is late, ratios move the threshold to what it is without lag; lag alone keeps it below 60 rules.
-    high = np.minimum(60.0 * rule, HIGHEST_GAIN) if exposure else np.full(len(rule), HIGHEST_GAIN)
-    return bisected(leaves, 0.4 * rule, high, 2 if quick else 11)
+    return bisected(leaves, 0.4 * rule, np.minimum(60.0 * rule, HIGHEST_GAIN), 2 if quick else 11)
 
 
 def thresholds(case: Case, quick: bool) -> dict[str, Any]:
     """Measured thresholds in the refresh interval beside four predictions."""
     mu, interval = (x.ravel() for x in np.meshgrid(MOMENTA, INTERVALS, indexing="ij"))
-    found = measured_thresholds(case, mu, interval, quick=quick)
+    found = measured_thresholds(case, mu, interval, quick)
     ratio = case.reward.curvature / case.rates[0]
     print(f"\n{case.name}: thresholds of ηK, gradients taken where completions were written, K of the stiffest mode")
     print(
@@ -103,112 +86,6 @@ def thresholds(case: Case, quick: bool) -> dict[str, Any]:
     }
 
 
-def delays(case: Case, quick: bool) -> list[dict[str, float]]:
-    """The same for policies that are a fixed number of steps old."""
-    mu, interval = np.array([0.0, 0.5, 0.9, 0.9]), np.array([4, 4, 4, 8])
-    if quick:
-        mu, interval = mu[:1], interval[:1]
-    found = measured_thresholds(case, mu, interval, refresh="delay", quick=quick)
-    exact = [critical_gain(float(m), int(s), "delay") for m, s in zip(mu, interval, strict=True)]
-    print(f"{case.name}: constant delay, measured over exact: {np.round(found / exact, 4)}")
-    return [
-        {"momentum": float(m), "interval": float(s), "measured": float(g), "over_delay": float(g / e)}
-        for m, s, g, e in zip(mu, interval, found, exact, strict=True)
-    ]
-
-
-def bases(point: Local, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Real bases of the leading modes, shape (count, parameters) each: what finds their amplitudes, and the modes."""
-    _, right = leading_modes(point, count)
-    _, left = leading_modes(point, count, transposed=True)
-    # A complex pair spans the same plane as its real and imaginary parts, so any real basis of the space will do.
-    left, right = (
-        np.linalg.svd(np.concatenate([np.real(x), np.imag(x)]), full_matrices=False)[2][:count] for x in (left, right)
-    )
-    return np.linalg.solve(left @ right.T, left), right
-
-
-def parts(case: Case, count: int = 20) -> tuple[np.ndarray, np.ndarray]:
-    """Rates of the leading modes, split by what moves: the point of the gradient, the policy that writes.
-
-    Returns:
-        Two matrices of shape (count, count); the rates are the eigenvalues of their sum.
-    """
-    left, right = bases(case.point, count)
-    at, late = (left @ np.array([case.point.product(v, part=p) for v in right]).T for p in ("at", "sampling"))
-    return at, late
-
-
-def growth(at: np.ndarray, late: np.ndarray, rate: float, momentum: float, interval: int) -> float:
-    """Growth a step of coupled modes under a held policy; `hold_map` for matrices."""
-    n = len(at)
-    one, none = np.eye(n), np.zeros((n, n))
-    step = np.block(
-        [[(1.0 + momentum) * one - rate * at, -momentum * one, -rate * late], [one, none, none], [none, none, one]]
-    )
-    renew = np.block([[one, none, none], [none, one, none], [one, none, none]])
-    cycle = np.linalg.matrix_power(step, interval - 1) @ step @ renew
-    return float(np.abs(np.linalg.eigvals(cycle)).max() ** (1.0 / interval))
-
-
-def coupled_threshold(case: Case, momentum: float, interval: int) -> float:
-    """Smallest gain of the stiffest mode at which coupled modes grow under importance ratios."""
-    at, late = parts(case)
-    gain = 0.05 * float(published_threshold(momentum, interval))
-    while gain < HIGHEST_GAIN and growth(at, late, gain / case.rates[0], momentum, interval) <= 1.0 + 1e-9:
-        gain *= 1.02
-    return gain
-
-
-def corrected(case: Case, quick: bool) -> dict[str, Any]:
-    """Thresholds under importance ratios, where the gradient is taken at the current policy."""
-    mu, interval = (x.ravel() for x in np.meshgrid(MOMENTA, (4, 16), indexing="ij"))
-    if quick:
-        mu, interval = mu[:1], interval[:1]
-    found = measured_thresholds(case, mu, interval, exposure=0.0, quick=quick)
-    rows = []
-    for m, s, g in zip(mu, interval, found, strict=True):
-        wanted = coupled_threshold(case, float(m), int(s))
-        hold, free = critical_gain(float(m), int(s), "hold"), 2.0 * (1.0 + m)
-        row = {"momentum": m, "interval": s, "measured": g, "predicted": wanted}
-        row |= {"over_exposed": g / hold, "over_lag_free": g / free}
-        rows.append({k: float(v) for k, v in row.items()})
-        print(
-            f"{case.name}: ratios, mu {m:g} K_ref {s}: {g:.4f}; {g / hold:.2f} of full exposure, {g / free:.3f} of no "
-            f"lag, {g / wanted:.3f} of predicted"
-        )
-    at, late = parts(case)
-    return {"late_share": float(late[0, 0] / (at + late)[0, 0]), "rows": rows}
-
-
-def confirmed(case: Case, rows: list[dict[str, float]], quick: bool) -> list[dict[str, float]]:
-    """Sampled runs below and above measured thresholds: how far the policy goes, beside far below."""
-    chosen = [r for r in rows if (r["momentum"], r["interval"]) in ((0.0, 4.0), (0.5, 8.0), (0.9, 4.0), (0.9, 16.0))]
-    n_runs, steps = (2, 32) if quick else (6, 320)
-    listing = relisted(
-        case, n_steps=steps, update="sampled", prompts_per_step=4 if quick else 64, group_size=4 if quick else 64
-    )
-    reference = balancing_reference(listing, case.point.numbers, case.point.parameters)
-    out = []
-    for row in chosen[:1] if quick else chosen:
-        share = np.repeat([0.4, 0.85, 1.15, 1.5], n_runs)
-        settings = {"momentum": row["momentum"], "refresh_interval": int(row["interval"])}
-        path = run(
-            case,
-            listing,
-            case.point.parameters,
-            np.tile(np.arange(n_runs), 4),
-            every=4,
-            reference=reference,
-            learning_rate=share * row["measured"] / case.rates[0],
-            **settings,
-        )
-        far = np.median(path.away.max(axis=1).reshape(4, n_runs), axis=1)
-        out.append({**settings, **{f"farthest at {s:g}": float(x) for s, x in zip(share[::n_runs], far, strict=True)}})
-        print(f"{case.name}: sampled, mu {row['momentum']:g} K_ref {row['interval']:g}: farthest {np.round(far, 4)}")
-    return out
-
-
 def section_a(cases: Sequence[Case], quick: bool) -> dict[str, Any]:
     """Stability thresholds."""
     out: dict[str, Any] = {}
@@ -223,9 +100,6 @@ def section_a(cases: Sequence[Case], quick: bool) -> dict[str, Any]:
             "residual": case.point.residual,
             "spectrum": spectrum | {"reward_modes": case.shares()},
             "exposed": found,
-            "delay": delays(case, quick),
-            "importance_ratios": corrected(case, quick),
-            "sampled": confirmed(case, found["rows"], quick),
         }
     return out | totals([out[case.name]["exposed"]["rows"] for case in cases])
 
