@@ -10,9 +10,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from importlib.metadata import version
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -239,6 +241,15 @@ def draw_rows(space: Any, rng: np.random.Generator) -> tuple[np.ndarray, np.ndar
         y[i] = latent[i] + np.sqrt(space.measurement_var[i]) * rng.standard_normal()
         state = space.transition[i] @ state + noise[:n]
     return latent, y
+
+
+def side_by_side(work: Callable[..., Any], *arguments: Iterable[Any], jobs: int = 2) -> Iterator[Any]:
+    """Results of a function of each of the arguments, in their order, by processes of their own if more than one."""
+    if jobs == 1:
+        yield from map(work, *arguments)
+        return
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        yield from pool.map(work, *arguments)
 
 
 def bisected(above: Callable[[np.ndarray], np.ndarray], low: ArrayLike, high: ArrayLike, rounds: int) -> np.ndarray:

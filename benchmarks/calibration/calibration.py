@@ -24,9 +24,7 @@ import json
 import time
 import warnings
 import zlib
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +47,7 @@ from bayes_grpo.rows.known_noise import BY_GROUPS
 from bayes_grpo.rows.padding import padded, shared
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.series import Series
-from benchmarks.common import draw_rows, keep
+from benchmarks.common import draw_rows, keep, side_by_side
 
 ROWS = 60
 THINNED = 100
@@ -185,11 +183,7 @@ def calibrate(name: str, kinds: tuple[str, ...], runs: int, seed: int, jobs: int
         Posterior → fractional ranks, coverage of the 90% intervals, the number of fits whose checks failed, seconds.
     """
     parts = [(name, kinds, seed, i) for i in range(runs)]
-    if jobs == 1:
-        found = [one_run(*part) for part in parts]
-    else:
-        with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-            found = list(pool.map(one_run, *zip(*parts, strict=True), chunksize=10))
+    found = list(side_by_side(one_run, *zip(*parts, strict=True), jobs=jobs))
     names = [p.name for p in get_regime(name).parameters]
     return {
         kind: {

@@ -22,9 +22,7 @@ import sys
 import tempfile
 import warnings
 import zlib
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +37,7 @@ from bayes_grpo.logs.settings import Provenance, Setting, Settings
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.rows.padding import padded
 from bayes_grpo.rows.rows_of import rows_of
-from benchmarks.common import draw_rows, keep, run_process, say, simulated, write_log
+from benchmarks.common import draw_rows, keep, run_process, say, side_by_side, simulated, write_log
 
 ROWS = 200
 R2 = 0.91
@@ -139,15 +137,7 @@ def run_all(work: Any, tasks: dict[str, Any], out: Path | None, jobs: int) -> li
     done = finished(out)
     left = {k: t for k, t in tasks.items() if k not in done}
     say(f"{len(left)} of {len(tasks)} to do")
-
-    def results() -> Iterator[dict[str, Any]]:
-        if jobs <= 1:
-            yield from map(work, left.values())
-        else:
-            with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-                yield from pool.map(work, left.values())
-
-    for i, line in enumerate(results()):
+    for i, line in enumerate(side_by_side(work, left.values(), jobs=jobs)):
         done[line["key"]] = line
         if out is not None:
             with out.open("a", encoding="utf-8") as file:

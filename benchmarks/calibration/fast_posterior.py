@@ -1,7 +1,7 @@
 """The fast posterior against long NUTS and long importance sampling on real logs: quantiles, evidence, k-hat, seconds.
 
     python -m benchmarks.calibration.fast_posterior FOLDER... [--jobs 2] [--every 1] [--nuts-every 16]
-                                                    [--priors forecast] [--json OUT]
+                                                    [--json OUT]
 
 Every law that forecasts is put on every log. The fast posterior's 5, 50 and 95% quantiles of every sampled parameter
 are compared with two references, in posterior standard deviations and the sampler's coordinates: NUTS, 4 chains of
@@ -18,10 +18,7 @@ import argparse
 import json
 import time
 import warnings
-from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +33,7 @@ from bayes_grpo.fitting.sampling.target import target_of
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES, forecast_priors
 from bayes_grpo.rows.padding import shared
 from bayes_grpo.rows.rows_of import rows_of
-from benchmarks.common import keep
+from benchmarks.common import keep, side_by_side
 
 QUANTILES = (0.05, 0.5, 0.95)
 REFERENCE = SamplerSettings(num_samples=2000)
@@ -44,22 +41,19 @@ LONG = ImportanceSettings(effective=20_000.0, batch=4096, rounds=30)
 WITHIN, EVIDENCE_WITHIN = 0.1, 0.1
 
 
-def one(path: Path, regimes: Sequence[str], kind: str, seed: int, with_nuts: bool, most: int) -> list[dict[str, Any]]:
+def one(path: Path, seed: int, with_nuts: bool) -> list[dict[str, Any]]:
     """All laws on one log."""
     warnings.simplefilter("ignore")
     try:
         table = rows_of(read_log(path))
     except BayesGrpoError as error:
         return [{"log": path.stem, "left_out": str(error)}]
-    if len(table.y) > most:
-        return [{"log": path.stem, "left_out": f"more than {most} rows"}]
     out, arrays = [], shared(table)
-    for name in regimes:
+    for name in FORECAST_REGIMES:
         regime = get_regime(name)
         about = {"log": path.stem, "regime": name, "rows": len(table.y)}
-        priors = forecast_priors(regime, table) if kind == "forecast" else None
         try:
-            target = target_of(regime, table, priors, arrays=arrays)
+            target = target_of(regime, table, forecast_priors(regime, table), arrays=arrays)
         except BayesGrpoError as error:
             out.append(about | {"left_out": str(error)})
             continue
@@ -155,31 +149,23 @@ def report(found: list[dict[str, Any]]) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="+", type=Path, help="Folders of logs as tables (.csv).")
-    parser.add_argument("--regimes", nargs="+", default=list(FORECAST_REGIMES))
-    parser.add_argument("--priors", choices=("forecast", "fit"), default="forecast")
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--nuts-every", type=int, default=16)
-    parser.add_argument("--most-rows", type=int, default=100_000, help="Leave longer logs out.")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     paths = sorted((p for folder in options.folders for p in folder.glob("*.csv")), key=lambda p: -p.stat().st_size)
+    paths = paths[:: options.every]
+    with_nuts = [i % options.nuts_every == 0 for i in range(len(paths))]
     found: list[dict[str, Any]] = []
-    with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
-        parts = [
-            pool.submit(
-                one, p, options.regimes, options.priors, options.seed, i % options.nuts_every == 0, options.most_rows
-            )
-            for i, p in enumerate(paths[:: options.every])
-        ]
-        for i, part in enumerate(parts):
-            found += part.result()
-            if options.json and i % 10 == 9:
-                options.json.write_text(json.dumps(found))
+    for i, part in enumerate(side_by_side(one, paths, [options.seed] * len(paths), with_nuts, jobs=options.jobs)):
+        found += part
+        if options.json and i % 10 == 9:
+            options.json.write_text(json.dumps(found))
     numbers = report(found)
-    if options.every == 1 and options.most_rows == 100_000 and set(options.regimes) == set(FORECAST_REGIMES):
-        keep(f"fast_posterior_{options.priors}", numbers)
+    if options.every == 1:
+        keep("fast_posterior", numbers)
     if options.json:
         options.json.write_text(json.dumps(found))
 

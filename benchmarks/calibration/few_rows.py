@@ -10,7 +10,6 @@ repositories, each of which counts once.
 from __future__ import annotations
 
 import argparse
-import csv
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -19,12 +18,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayes_grpo import read_log
-from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.logs.run import Run
 from bayes_grpo.signals.path import SignalPath
 from bayes_grpo.signals.run_paths import RunPaths
 from benchmarks.common import keep
+from benchmarks.index import logs_in
 
 LEAST = 40
 EVERY = (1, 4, 10)
@@ -50,16 +48,6 @@ class Ratio(NamedTuple):
     every: int
     gap: float
     value: float
-
-
-def logs_of(folder: Path) -> Iterator[tuple[Run, str]]:
-    """Runs of a folder with their repositories."""
-    with (folder / "index.csv").open(encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            try:
-                yield read_log(folder / "csv" / f"{row['run_id']}.csv"), row["repo"]
-            except (BayesGrpoError, FileNotFoundError):
-                continue
 
 
 def ratios_of(run: Run, path: SignalPath, repo: str) -> Iterator[Ratio]:
@@ -97,15 +85,14 @@ def over_repositories(ratios: list[Ratio]) -> dict[str, float]:
 def measured(folders: list[Path]) -> dict[str, Any]:
     """All ratios over repositories, and the plane through those of the first rows."""
     found: list[Ratio] = []
-    for folder in folders:
-        for run, repo in logs_of(folder):
-            paths = RunPaths.of(run)
-            if paths is None or paths.uses_eval:
-                continue
-            path = paths.reward
-            if path.logged.rows < LEAST or path.logged.constant:
-                continue
-            found.extend(ratios_of(run, path, repo))
+    for run, row in logs_in(folders):
+        paths = RunPaths.of(run)
+        if paths is None or paths.uses_eval:
+            continue
+        path = paths.reward
+        if path.logged.rows < LEAST or path.logged.constant:
+            continue
+        found.extend(ratios_of(run, path, row["repo"]))
     ranges = [ratio for ratio in found if ratio.rows]
     table = {str(n): over_repositories([r for r in ranges if r.rows == n and r.every == 1]) for n in FIRST_ROWS}
     table["spread"] = over_repositories([ratio for ratio in found if not ratio.rows])

@@ -29,7 +29,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import digamma, polygamma
 
-from bayes_grpo import read_log
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.fitting.draws import fast_posterior
 from bayes_grpo.fitting.sampling.target import target_of
@@ -41,6 +40,7 @@ from bayes_grpo.rows.padding import shared
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.series import is_share
 from benchmarks.common import keep
+from benchmarks.index import logs_in
 
 WINDOW = 50
 FRESH = 0.5
@@ -114,18 +114,10 @@ def windows_of(run: Run, repo: str) -> Iterator[Window]:
 
 def logs_of(index: Path) -> Iterator[tuple[Run, str]]:
     """Runs of an index with their repository, and with the group size and prompts a step that it states."""
-    with index.open(encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            path = index.parent / "csv" / f"{row['run_id']}.csv"
-            if not path.exists():
-                continue
-            try:
-                run = read_log(path)
-            except BayesGrpoError:
-                continue
-            known = {name: whole(row[name]) for name in ("group_size", "prompts_per_step")}
-            settings = replace(run.settings, **{k: Setting(v, Provenance.USER) for k, v in known.items() if v})
-            yield replace(run, name=row["run_id"], settings=settings), row["repo"].split("/")[0]
+    for run, row in logs_in([index]):
+        known = {name: whole(row[name]) for name in ("group_size", "prompts_per_step")}
+        settings = replace(run.settings, **{k: Setting(v, Provenance.USER) for k, v in known.items() if v})
+        yield replace(run, name=row["run_id"], settings=settings), row["repo"].split("/")[0]
 
 
 def whole(text: str | None) -> float | None:

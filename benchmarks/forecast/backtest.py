@@ -7,23 +7,18 @@ Each log with at least 20 rows is forecast after 30, 50 and 70% of its rows; eve
 a finished log is not computed again. With indices that have the columns run_id and repo, results are listed by
 repository, and the share that the level has in the forecast of a repository is learned from the others; with --apart
 the logs are ones on which nothing was learned, and the shipped share is judged.
-Collapses, logs that fall far below an earlier level, are listed with the probability that the forecast gave to what
-came.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import math
 import os
 import time
 import warnings
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +32,7 @@ from bayes_grpo.common.results import json_safe
 from bayes_grpo.common.sampling import seed_of
 from bayes_grpo.forecasting.pool import Pool
 from bayes_grpo.rows.rows_of import rows_of
-from benchmarks.common import keep
+from benchmarks.common import keep, side_by_side
 from benchmarks.forecast.backtest_parts import (
     AVERAGED,
     PartLine,
@@ -47,13 +42,12 @@ from benchmarks.forecast.backtest_parts import (
     predicted,
     scores_at,
 )
+from benchmarks.index import repositories
 from benchmarks.lab.learners.pieces import Piece, piece_at
 from benchmarks.lab.learners.pool import learn_pool
 
 AIM_RATIO = 0.95
 AIM_COVERAGE = (0.86, 0.94)
-COLLAPSE = 0.5
-"""A log that loses this share of what it had gained at its origin, from there to its last tenth, collapsed."""
 
 
 BOOTSTRAP = 2000
@@ -76,7 +70,7 @@ def one(path: Path, cache: Path | None, seed: int) -> dict[str, Any]:
         if len(table.y) < MIN_BACKTEST_ROWS:
             found["refused"] = [f"{path.stem}: fewer than {MIN_BACKTEST_ROWS} rows"]
         else:
-            found |= {"pieces": [], "fall": falls(table.y)}
+            found["pieces"] = []
             for share in ORIGINS:
                 part = seed_of(seed, "origin", share)
                 try:
@@ -94,19 +88,6 @@ def one(path: Path, cache: Path | None, seed: int) -> dict[str, Any]:
     if kept is not None:
         kept.write_text(json.dumps(found))
     return found
-
-
-def falls(y: np.ndarray) -> dict[str, float]:
-    """Origin → share of the gain from the first rows to the origin that is lost by the last tenth of the log."""
-    out = {}
-    for origin in (0.3, 0.5, 0.7):
-        n = round(origin * len(y))
-        k = max(3, n // 5)
-        first, now, end = y[:k].mean(), y[max(0, n - k) : n].mean(), y[-max(3, len(y) // 10) :].mean()
-        noise = np.std(np.diff(y)) / np.sqrt(2.0)
-        if now - first > 2.0 * noise / np.sqrt(k):
-            out[f"{origin:g}"] = float((now - end) / (now - first))
-    return out
 
 
 def scores_of(found: list[dict[str, Any]]) -> PartScores:
@@ -183,14 +164,12 @@ def report(found: list[dict[str, Any]], repos: dict[str, str]) -> dict[str, Any]
     counts = np.histogram(values, np.linspace(0, 1, 11))[0] / len(values)
     print("\nPIT of the forecast, share of rows in each tenth (0.10 each if calibrated):")
     print("  " + "  ".join(f"{c:.3f}" for c in counts))
-    collapses(found)
     seconds, cpu = ([f[k] for f in found] for k in ("seconds", "cpu_seconds"))
     print(f"\nseconds a log: median {np.median(seconds):.1f}, sum {sum(seconds):.0f}")
     print(f"CPU seconds a log, three forecasts each: median {np.median(cpu):.2f}, mean {np.mean(cpu):.2f}")
     return {
         "logs": len({s.log for s in result.scores}),
         "crps": ours.crps,
-        "worse_than_mean10": worse_than(result, "mean10"),
         "ratio": ratio,
         "over repositories": by_authors,
         "coverage": {f"origin_{100 * o:.0f}": c for o, (_, c) in ours.by_origin.items()},
@@ -202,12 +181,6 @@ def report(found: list[dict[str, Any]], repos: dict[str, str]) -> dict[str, Any]
         "seconds": sum(seconds),
         "cpu_seconds_a_log": {"median": float(np.median(cpu)), "mean": float(np.mean(cpu))},
     }
-
-
-def worse_than(result: PartScores, rival: str) -> float:
-    """Share of the forecasts whose CRPS is above a rival's."""
-    kept = [{(s.log, s.origin): s.crps for s in result.scores if s.name == name} for name in (AVERAGED, rival)]
-    return float(np.mean([kept[0][case] > kept[1][case] for case in kept[0] if case in kept[1]]))
 
 
 def by_repository(result: PartScores, repos: dict[str, str], rival: str) -> dict[str, dict[str, float]]:
@@ -268,25 +241,6 @@ def over_repositories(result: PartScores, repos: dict[str, str], rival: str) -> 
         }
 
 
-def collapses(found: list[dict[str, Any]]) -> None:
-    """What the forecast said before a collapse: PIT of the last tenth of the rows that came."""
-    print(f"\ncollapses: logs that lost {COLLAPSE:.0%} of their gain after the origin, and the probability that the "
-          "forecast gave to a reward as low as the last tenth of the rows (median PIT)")  # fmt: skip
-    nothing = True
-    for f in found:
-        for origin, lost in f.get("fall", {}).items():
-            if lost < COLLAPSE:
-                continue
-            for s in (s for s in f["scores"] if f"{s['origin']:g}" == origin and s["name"] == "forecast"):
-                last = s["pit"][-max(1, len(s["pit"]) // 10) :]
-                print(
-                    f"  {f['log']:40s} origin {float(origin):.0%}: lost {lost:.0%}, probability {np.median(last):.3f}"
-                )
-                nothing = False
-    if nothing:
-        print("  none")
-
-
 def said(met: bool) -> str:
     return "met" if met else "NOT MET"
 
@@ -302,10 +256,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--apart", action="store_true", help="judge the shipped numbers; kept as backtest_apart")
     options = parser.parse_args()
-    repos: dict[str, str] = {}
-    for index in options.index:
-        with index.open(encoding="utf-8") as file:
-            repos |= {row["run_id"]: row["repo"] for row in csv.DictReader(file)}
+    repos = repositories(options.index)
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
         os.environ.setdefault(name, "1")  # small matrices, and a process a core
     logs = [p for folder in options.folder for p in sorted(folder.glob("*.csv"))]
@@ -329,12 +280,11 @@ def run(paths: list[Path], jobs: int, cache: Path | None, seed: int) -> list[dic
     if cache:
         cache.mkdir(parents=True, exist_ok=True)
     found, n = [], len(paths)
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        for result in pool.map(one, paths, [cache] * n, [seed] * n):
-            found.append(result)
-            ours = [s for s in result["scores"] if s["name"] == "forecast"]
-            text = "  ".join(f"{s['origin']:.0%} {s['crps']:.2f} ({s['coverage']:.2f})" for s in ours)
-            print(f"{result['log']:40s} {result['seconds']:6.1f} s  {text}", flush=True)
+    for result in side_by_side(one, paths, [cache] * n, [seed] * n, jobs=jobs):
+        found.append(result)
+        ours = [s for s in result["scores"] if s["name"] == "forecast"]
+        text = "  ".join(f"{s['origin']:.0%} {s['crps']:.2f} ({s['coverage']:.2f})" for s in ours)
+        print(f"{result['log']:40s} {result['seconds']:6.1f} s  {text}", flush=True)
     return found
 
 

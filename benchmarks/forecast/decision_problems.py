@@ -103,23 +103,19 @@ class Problem:
         score = np.where(np.isnan(self.score[there]), -np.inf, self.score[there])
         return int(there[-1] if np.isinf(score.max()) else there[np.argmax(score)])
 
-    def net(self, stop: float) -> float:
-        """Deserved net value of stopping at a step and keeping its policy, against keeping the present one."""
-        s = self.place(stop)
-        return self.value * (self.true[s] - self.true[self.now]) - self.cost * (s - self.now)
+    def net(self, stop: float, taken: int | None = None) -> float:
+        """Deserved net value of stopping at a step with a checkpoint, against keeping the present policy.
 
-    def net_restored(self, stop: float, taken: int | None = None) -> float:
-        """The same with a checkpoint in its place, by default the one of the best score."""
+        Args:
+            stop: The step.
+            taken: Step of the checkpoint; the one of the best score if None.
+        """
         s = self.place(stop)
         taken = self.best_scored(s) if taken is None else taken
         return self.value * (self.true[taken] - self.true[self.now]) - self.cost * (s - self.now)
 
     def best_net(self) -> float:
-        """Net value of the best stopping step in hindsight."""
-        return max(self.net(s) for s in range(self.now, self.end + 1))
-
-    def best_restored(self) -> float:
-        """Net value of the best stopping step with the best checkpoint by then."""
+        """Net value of the best stopping step in hindsight, with the best checkpoint by then."""
         stops = range(self.now, self.end + 1)
         return max(
             self.value * (self.true[self.on_disk(s)].max() - self.true[self.now]) - self.cost * (s - self.now)

@@ -1,4 +1,4 @@
-"""Decision quality: what the recommended stop loses on simulated runs, with and without checkpoints, beside rules.
+"""Decision quality: what the recommended stop loses on simulated runs with checkpoints, beside rules.
 
     python -m benchmarks.forecast.decisions [--runs 500] [--seed 3] [--lab FOLDER ...] --cache FOLDER
                                              [--jobs 1] [--keep]
@@ -7,10 +7,10 @@ Runs and decisions are those of `benchmarks.forecast.decision_problems`: a log o
 20 to 60% of its plan, with random costs, and a run is worth what its policy deserves. Regret is what the best stop in
 hindsight would have been worth, less what a rule's was worth, in units of V, the value of the whole range of reward.
 
-"Last" keeps the policy of the stop. "Restored" takes one of the checkpoints, one every twentieth of the plan and that
-of the stop: rules take the one of the best score; "our choice" is the one that the package names. Rules: stop at 80% of
-the plan; when 10 logged rows have brought no new best row, counted from the decision or from the start of the log; at
-the end; at once; at the share of the plan, of nineteen, that loses least over all these runs.
+A stop takes one of the checkpoints, one every twentieth of the plan and that of the stop: rules take the one of the
+best score; "our choice" is the one that the package names. Rules: stop at 80% of the plan; when 10 logged rows have
+brought no new best row, counted from the decision or from the start of the log; at the end; at once; at the share of
+the plan, of nineteen, that loses least over all these runs.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ import math
 import time
 import warnings
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,14 +30,13 @@ from bayes_grpo.decision.checkpoints import Checkpoints, Choice, checkpoint_rewa
 from bayes_grpo.decision.decide import decide
 from bayes_grpo.decision.result import Decision
 from bayes_grpo.signals.path import fit_path
-from benchmarks.common import keep, say
+from benchmarks.common import keep, say, side_by_side
 from benchmarks.forecast.decision_problems import KEPT_EVERY, PROMPTS, Problem, forecasts_of, problems
 
 PATIENCE = 10
 NEAR = 0.01
 """Share of the reward's range within which a checkpoint is as good as the best."""
 SHARES = np.arange(0.1, 1.01, 0.05)
-WAYS = ("last", "restored")
 OURS = ("once", "every tenth")
 NAMED = ("80% of the plan", "patience", "patience from the start", "end", "now", "best fixed share")
 """Rules of thumb."""
@@ -60,17 +57,16 @@ def score_noise(score: np.ndarray, reach: float) -> float:
     return float(reach * np.sqrt(share * (1.0 - share) / PROMPTS))
 
 
-def judged(problem: Problem, look: Any, restored: bool) -> Decision | None:
+def judged(problem: Problem, look: Any) -> Decision | None:
     """The decision of a look; None where nothing can be said, so that nothing is expected to come."""
     if look.step is None:
         return None
-    checkpoints = checkpoints_at(problem, look.now) if restored else None
     try:
         return decide(
             look,
             cost_per_step=problem.cost,
             value_per_reward=problem.value,
-            checkpoints=checkpoints,
+            checkpoints=checkpoints_at(problem, look.now),
         )
     except BayesGrpoError:
         return None
@@ -142,14 +138,14 @@ def stop_of(decision: Decision) -> float:
     return math.inf if decision.recommended is None else decision.recommended
 
 
-def ours(problem: Problem, looks: Sequence[tuple[int, Any]], restored: bool) -> tuple[dict[str, float], list[Decision]]:
+def ours(problem: Problem, looks: Sequence[tuple[int, Any]]) -> tuple[dict[str, float], list[Decision]]:
     """Stopping steps of the package's recommendation, decided once and renewed at every look; and the decisions."""
-    first = judged(problem, looks[0][1], restored)
+    first = judged(problem, looks[0][1])
     if first is None:
         return dict.fromkeys(OURS, float(problem.now)), []
     made, stop = [first], None
     for i, (_, look) in enumerate(looks):
-        found = first if i == 0 else judged(problem, look, restored)
+        found = first if i == 0 else judged(problem, look)
         if found is None:
             stop = float(looks[i][0])
             break
@@ -165,32 +161,26 @@ class Record(NamedTuple):
     """What became of one run."""
 
     scenario: str
-    regret: dict[str, dict[str, float]]
-    shares: dict[str, np.ndarray]
+    regret: dict[str, float]
+    shares: np.ndarray
     claims: list[tuple[float, bool]]
     chosen: list[dict[str, tuple[float, float]]]
 
 
 def evaluated(problem: Problem, looks: Sequence[tuple[int, Any]]) -> Record:
     """Regrets of all rules on one run, in units of V."""
-    thumb, regret, claims = rules(problem), {}, []
-    best = {"last": problem.best_net(), "restored": problem.best_restored()}
-    for way in WAYS:
-        restored = way == "restored"
-        stops, made = ours(problem, looks, restored)
-        worth = {name: problem.net_restored(s) if restored else problem.net(s) for name, s in (thumb | stops).items()}
-        if restored:
-            worth |= {f"{name}, our choice": problem.net_restored(s, taken(problem, s)) for name, s in stops.items()}
-            name = "patience from the start"
-            worth[f"{name}, our choice"] = problem.net_restored(thumb[name], taken(problem, thumb[name]))
-        regret[way] = {name: (best[way] - x) / problem.worth for name, x in worth.items()}
-        if restored:
-            base = problem.net_restored(problem.now, taken(problem, problem.now))
-            for found in made[:1]:
-                later = problem.net_restored(found.pays_at, taken(problem, found.pays_at))
-                claims.append((found.probability_pays, later > base))
-    net = {"last": problem.net, "restored": problem.net_restored}
-    shares = {w: np.array([(best[w] - net[w](s * problem.end)) / problem.worth for s in SHARES]) for w in WAYS}
+    thumb, best = rules(problem), problem.best_net()
+    stops, made = ours(problem, looks)
+    worth = {name: problem.net(s) for name, s in (thumb | stops).items()}
+    for name in (*OURS, "patience from the start"):
+        stop = (thumb | stops)[name]
+        worth[f"{name}, our choice"] = problem.net(stop, taken(problem, stop))
+    regret = {name: (best - x) / problem.worth for name, x in worth.items()}
+    claims = []
+    for found in made[:1]:
+        later = problem.net(found.pays_at, taken(problem, found.pays_at))
+        claims.append((found.probability_pays, later > problem.net(problem.now, taken(problem, problem.now))))
+    shares = np.array([(best - problem.net(s * problem.end)) / problem.worth for s in SHARES])
     return Record(problem.scenario, regret, shares, claims, [chosen(problem, s) for s in (problem.now, problem.end)])
 
 
@@ -206,32 +196,29 @@ def report(records: Sequence[Record], seed: int = 0) -> dict[str, Any]:
     rng = np.random.default_rng(seed)
     picks = rng.integers(len(records), size=(2000, len(records)))
     result: dict[str, Any] = {"runs": len(records)}
-    for way in WAYS:
-        regret = {name: np.array([r.regret[way][name] for r in records]) for name in records[0].regret[way]}
-        share = np.stack([r.shares[way] for r in records])
-        regret["best fixed share"] = share[:, int(np.argmin(share.mean(axis=0)))]
-        result[way] = {name: float(x.mean()) for name, x in regret.items()}
-        print(f"\n{way}: regret / V of {len(records)} runs")
-        for name, x in sorted(regret.items(), key=lambda item: item[1].mean()):
-            low, high = np.quantile(x[picks].mean(axis=1), [0.05, 0.95])
-            print(f"  {name:38s} {x.mean():.4f} [{low:.4f}, {high:.4f}]  worst 5% {np.quantile(x, 0.95):.3f}")
-        best = min(NAMED, key=lambda name: regret[name].mean())
-        result[f"{way} ratios"] = {"best rule": best}
-        for name in [k for k in regret if k.startswith(OURS) and regret[best].mean() > 0.0]:
-            ratio = regret[name][picks].mean(axis=1) / np.maximum(regret[best][picks].mean(axis=1), 1e-12)
-            low, high = np.quantile(ratio, [0.05, 0.95])
-            result[f"{way} ratios"][name] = [float(regret[name].mean() / regret[best].mean()), float(low), float(high)]
-            print(f"  {name}: {regret[name].mean() / regret[best].mean():.2f} [{low:.2f}, {high:.2f}] of {best}")
-        kinds = sorted({r.scenario for r in records})
-        result[f"{way} by scenario"] = {
-            kind: {name: float(x[[r.scenario == kind for r in records]].mean()) for name, x in regret.items()}
-            for kind in kinds
-        }
-        for kind in kinds:
-            line = result[f"{way} by scenario"][kind]
-            mine = "every tenth, our choice" if way == "restored" else "every tenth"
-            shown = [mine, best, "patience from the start", "end"]
-            print(f"    {kind:24s} {', '.join(f'{name} {line[name]:.3f}' for name in dict.fromkeys(shown))}")
+    regret = {name: np.array([r.regret[name] for r in records]) for name in records[0].regret}
+    share = np.stack([r.shares for r in records])
+    regret["best fixed share"] = share[:, int(np.argmin(share.mean(axis=0)))]
+    result["restored"] = {name: float(x.mean()) for name, x in regret.items()}
+    print(f"regret / V of {len(records)} runs")
+    for name, x in sorted(regret.items(), key=lambda item: item[1].mean()):
+        low, high = np.quantile(x[picks].mean(axis=1), [0.05, 0.95])
+        print(f"  {name:38s} {x.mean():.4f} [{low:.4f}, {high:.4f}]  worst 5% {np.quantile(x, 0.95):.3f}")
+    best = min(NAMED, key=lambda name: regret[name].mean())
+    ratios: dict[str, Any] = {"best rule": best}
+    for name in [k for k in regret if k.startswith(OURS) and regret[best].mean() > 0.0]:
+        ratio = regret[name][picks].mean(axis=1) / np.maximum(regret[best][picks].mean(axis=1), 1e-12)
+        low, high = np.quantile(ratio, [0.05, 0.95])
+        ratios[name] = [float(regret[name].mean() / regret[best].mean()), float(low), float(high)]
+        print(f"  {name}: {regret[name].mean() / regret[best].mean():.2f} [{low:.2f}, {high:.2f}] of {best}")
+    result["restored ratios"] = ratios
+    result["restored by scenario"] = {
+        kind: {name: float(x[[r.scenario == kind for r in records]].mean()) for name, x in regret.items()}
+        for kind in sorted({r.scenario for r in records})
+    }
+    for kind, line in result["restored by scenario"].items():
+        shown = dict.fromkeys(["every tenth, our choice", best, "patience from the start", "end"])
+        print(f"    {kind:24s} {', '.join(f'{name} {line[name]:.3f}' for name in shown)}")
     result["choice"] = choices(records)
     result["claims"] = came_true(records)
     for claimed, true, count in zip(*result["claims"].values(), strict=True):
@@ -288,12 +275,7 @@ def main() -> None:
     many = len(problems(options.runs, options.seed, lab))
     same = ([x] * many for x in (options.runs, options.seed, lab, options.cache))
     records: list[Record] = []
-    if options.jobs == 1:
-        found = (one(i, options.runs, options.seed, lab, options.cache) for i in range(many))
-    else:
-        pool = ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn"))
-        found = pool.map(one, range(many), *same)
-    for record in found:
+    for record in side_by_side(one, range(many), *same, jobs=options.jobs):
         records.append(record)
         if len(records) % 20 == 0:
             say(f"{len(records)} of {many} after {time.perf_counter() - begun:.0f} s")

@@ -13,7 +13,6 @@ where the choice at the end is compared, not where stops are.
 from __future__ import annotations
 
 import argparse
-import csv
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -21,13 +20,13 @@ from pathlib import Path
 
 import numpy as np
 
-from bayes_grpo import read_log
-from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
+from bayes_grpo.common.errors import BayesGrpoWarning
 from bayes_grpo.logs.run import Run
 from bayes_grpo.signals.path import fit_path
 from benchmarks.common import keep, say
 from benchmarks.forecast.decision_problems import Problem, forecasts_of
 from benchmarks.forecast.decisions import ours, rules, taken
+from benchmarks.index import logs_in
 
 LEAST_EVALS, LEAST_ROWS, SEEN = 5, 20, 0.3
 COSTS = (0.01, 0.05, 0.1)
@@ -36,15 +35,9 @@ COSTS = (0.01, 0.05, 0.1)
 
 def logs_of(indices: Sequence[Path]) -> Iterator[tuple[str, Run]]:
     """Repository and run of the logs with enough evaluations."""
-    for index in indices:
-        with index.open(encoding="utf-8") as file:
-            for row in csv.DictReader(file):
-                try:
-                    run = read_log(index.parent / "csv" / f"{row['run_id']}.csv")
-                except BayesGrpoError:
-                    continue
-                if min(len(run.eval_step) - LEAST_EVALS, np.isfinite(run.reward).sum() - LEAST_ROWS) >= 0:
-                    yield row["repo"], run
+    for run, row in logs_in(indices):
+        if min(len(run.eval_step) - LEAST_EVALS, np.isfinite(run.reward).sum() - LEAST_ROWS) >= 0:
+            yield row["repo"], run
 
 
 def problem_of(run: Run, cost: float) -> Problem | None:
@@ -65,7 +58,7 @@ def problem_of(run: Run, cost: float) -> Problem | None:
 
 def replayed(problem: Problem, cache: Path) -> Mapping[str, tuple[float, float]]:
     """Rule → what its checkpoint lacks to the best of all, reward, and the share of the plan that it saved."""
-    stops, _ = ours(problem, list(forecasts_of(problem, cache)), restored=True)
+    stops, _ = ours(problem, list(forecasts_of(problem, cache)))
     thumb, top = rules(problem), problem.true[problem.kept].max()
 
     def outcome(stop: float, step: int) -> tuple[float, float]:

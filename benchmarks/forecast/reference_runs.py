@@ -12,7 +12,6 @@ the cache. Their largest share of paths is learned with the judged repository le
 from __future__ import annotations
 
 import argparse
-import csv
 import sys
 import tempfile
 import warnings
@@ -37,6 +36,7 @@ from bayes_grpo.rows.series import Series
 from benchmarks.common import keep, run_process, write_log
 from benchmarks.forecast.backtest_parts import Origin, origin_of, predicted
 from benchmarks.forecast.rivals import mean_of_last
+from benchmarks.index import rows_in
 from benchmarks.lab.learners.pieces import apart
 
 FEWEST = 5
@@ -55,10 +55,7 @@ class Log:
 
 def logs_of(folders: Sequence[Path], indices: Sequence[Path]) -> list[Log]:
     """All logs whose rows can be looked at."""
-    about: dict[str, dict[str, str]] = {}
-    for index in indices:
-        with index.open(encoding="utf-8") as file:
-            about |= {row["run_id"]: row for row in csv.DictReader(file)}
+    about = {row["run_id"]: row for row in rows_in(indices)}
     out = []
     for path in sorted(p for folder in folders for p in folder.glob("*.csv") if p.stem in about):
         row = about[path.stem]

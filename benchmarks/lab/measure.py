@@ -93,7 +93,8 @@ def measured_onset(momentum: ArrayLike, rounds: int = 14) -> np.ndarray:
         x = _deviation(structure, numbers, point, gain, offset=-1e-3)
         return (x > 1e-15).any(axis=1)
 
-    return bisected(passes, *np.outer(_GAIN_BRACKET, np.ones(len(mu))), rounds)
+    low, high = _GAIN_BRACKET
+    return bisected(passes, np.full_like(mu, low), np.full_like(mu, high), rounds)
 
 
 def measured_threshold(
@@ -131,7 +132,8 @@ def measured_threshold(
         # A run that left for good may have come to rest elsewhere, or at certainty, where nothing moves.
         return (late > 1e-3) | ((late > early) & (late > 1e-12))
 
-    return bisected(leaves, *np.outer(_GAIN_BRACKET, np.ones(len(numbers.momentum))), rounds)
+    low, high = _GAIN_BRACKET
+    return bisected(leaves, np.full_like(numbers.momentum, low), np.full_like(numbers.momentum, high), rounds)
 
 
 def measured_fluctuation(

@@ -45,7 +45,7 @@ from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.rows.rows_of import rows_of
 from benchmarks.common import RESULTS, keep, say
 from benchmarks.forecast.rivals import RIVALS, Rival
-from benchmarks.lab.learners.seeds import rows_in
+from benchmarks.index import rows_in
 
 FALLBACK = "mean10"
 OURS = "bayes_grpo"

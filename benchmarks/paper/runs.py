@@ -24,7 +24,7 @@ from bayes_grpo.references.order import orders_of
 from bayes_grpo.rows.series import Series
 from benchmarks.calibration.known_noise import whole
 from benchmarks.common import say
-from benchmarks.lab.learners.seeds import rows_in
+from benchmarks.index import rows_in
 
 SETTINGS = ("group_size", "learning_rate", "model_size", "prompts_per_step", "refresh")
 """Settings that are asked about; `refresh` is optimizer steps per rollout."""

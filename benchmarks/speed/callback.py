@@ -1,11 +1,9 @@
 """What the callback costs a training: TRL's own trainer with and without it, taking turns.
 
     python -m benchmarks.speed.callback [--steps 50] [--pairs 4] [--seconds 0.9] [--quick 400]
-                                         [--kinds waiting computing]
 
-Needs the dependency group `trl`. A small policy is trained on the processor, one thread, in steps of about a second:
-`waiting` sleeps, as a trainer does while an accelerator works; `computing` multiplies matrices on the same processor
-for as long, which says something only where the machine does nothing else. Each pair of runs differs in the callback
+Needs the dependency group `trl`. A small policy is trained on the processor, one thread, in steps of about a second in
+which it sleeps, as a trainer does while an accelerator works. Each pair of runs differs in the callback
 alone, with its defaults and a question about stopping. What the trainer's own process computes more is its processor
 time, which other work on the machine does not touch as it does the clock's. `calls` is the time inside the callback's
 own event for each row of the log, by clock and processor, over a run of short steps with an update a second.
@@ -33,8 +31,6 @@ from benchmarks.common import keep, say
 from benchmarks.speed.peers.trl_tiny import trainer
 
 COSTS = {"cost_per_step": 1.0, "value_per_reward": 1000.0}
-SIZE = 256
-"""Width of the matrices that a computing step multiplies."""
 
 
 class Timed(BayesGRPOCallback):
@@ -94,42 +90,21 @@ def run(steps: int, work: Callable[[], None], ours: Timed | None) -> Steps:
     return Steps(np.array(clock.ends) - np.array(clock.begins), np.array(clock.worked))
 
 
-def work_of(kind: str, seconds: float) -> Callable[[], None]:
-    """A step's work that takes so long on an idle machine."""
-    if kind == "waiting":
-        return lambda: time.sleep(seconds)
-    matrix = np.random.default_rng(0).standard_normal((SIZE, SIZE)).astype(np.float32)
-    tensor = torch.from_numpy(matrix / SIZE)
-
-    def multiplied(times: int) -> float:
-        begin, product = time.perf_counter(), tensor
-        for _ in range(times):
-            product = product @ tensor
-        return time.perf_counter() - begin
-
-    multiplied(100)
-    times = int(seconds / min(multiplied(200) / 200 for _ in range(9)))
-
-    def work() -> None:
-        multiplied(times)
-
-    return work
-
-
-def pairs_of(kind: str, pairs: int, steps: int, seconds: float) -> dict[str, Any]:
+def pairs_of(pairs: int, steps: int, seconds: float) -> dict[str, Any]:
     """Runs with and without the callback, taking turns; which comes first changes from pair to pair.
 
     The process beside imports and compiles once a run, before its first update. What that costs is in seconds; what
     comes after is a share of the steps' time.
     """
-    work, found, ours = work_of(kind, seconds), {True: [], False: []}, []
+    found: dict[bool, list[Steps]] = {True: [], False: []}
+    ours: list[Timed] = []
     for pair in range(pairs):
         for with_ours in (pair % 2 == 0, pair % 2 == 1):
             callback = Timed(costs=COSTS, finish=0.0) if with_ours else None
-            found[with_ours].append(run(steps, work, callback))
+            found[with_ours].append(run(steps, lambda: time.sleep(seconds), callback))
             ours += [] if callback is None else [callback]
             took = found[with_ours][-1].clock.sum()
-            say(f"{kind}, pair {pair + 1}: {'with' if with_ours else 'without'} {took:.2f} s")
+            say(f"pair {pair + 1}: {'with' if with_ours else 'without'} {took:.2f} s")
     begun = [callback.first or steps for callback in ours]
     both = [(n, a.clock, b.clock) for n, a, b in zip(begun, found[True], found[False], strict=True)]
     worked = [
@@ -182,19 +157,17 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=4, help="runs with and without, of each kind")
     parser.add_argument("--seconds", type=float, default=0.9, help="length of a step")
     parser.add_argument("--quick", type=int, default=400, help="short steps over which the calls are timed")
-    parser.add_argument("--kinds", nargs="+", default=["waiting"], choices=["waiting", "computing"])
     options = parser.parse_args()
     load = os.getloadavg()[0]
     torch.set_num_threads(1)
     calls = calls_of(options.quick)
     print(" ".join(f"{name} {value:.3g}" for name, value in calls.items()))
-    kinds = {k: pairs_of(k, options.pairs, options.steps, options.seconds) for k in options.kinds}
-    for kind, found in kinds.items():
-        names = ("whole_runs", "processor_of_the_trainer", "after_first_update")
-        shares = {name: found[name]["median"] for name in names}
-        print(kind, *(f"{name} {x:+.2%}" for name, x in shares.items()), found["start_seconds"]["median"], "s at start")
+    found = pairs_of(options.pairs, options.steps, options.seconds)
+    names = ("whole_runs", "processor_of_the_trainer", "after_first_update")
+    shares = {name: found[name]["median"] for name in names}
+    print(*(f"{name} {x:+.2%}" for name, x in shares.items()), found["start_seconds"]["median"], "s at start")
     beside = {name: version(name) for name in ("trl", "transformers", "torch")}
-    keep("callback", {"versions": beside, "load_at_start": load, "calls": calls, **kinds})
+    keep("callback", {"versions": beside, "load_at_start": load, "calls": calls, "waiting": found})
 
 
 if __name__ == "__main__":

@@ -12,11 +12,9 @@ import argparse
 import json
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,8 +29,8 @@ from bayes_grpo.diagnosis.status import MODES
 from bayes_grpo.diagnosis.view import RunView
 from bayes_grpo.logs.reading import read_log
 from bayes_grpo.signals.thresholds import THRESHOLDS, Thresholds
-from benchmarks.common import RESULTS, keep, say
-from benchmarks.status.logs import indexed
+from benchmarks.common import RESULTS, keep, say, side_by_side
+from benchmarks.index import rows_in
 from benchmarks.status.status import LABELS
 
 NONE = "none"
@@ -78,11 +76,11 @@ def looked(view: RunView, label: str) -> tuple[bool, str, bool]:
     return status.alarming, f"{status.status} {status.finding.kind} {status.action.kind}", status.alarming and named
 
 
-def ablated(row: Mapping[str, str], folder: Path, names: tuple[str, ...]) -> Found | None:
+def ablated(row: Mapping[str, str], names: tuple[str, ...]) -> Found | None:
     """One log under every ablation."""
     warnings.simplefilter("ignore")
     try:
-        run = of_groups(read_log(folder / "csv" / f"{row['run_id']}.csv"))
+        run = of_groups(read_log(row["path"]))
     except BayesGrpoError:
         return None
     step, _ = run.rewards
@@ -123,9 +121,8 @@ def main() -> None:
     options = parser.parse_args()
     every_name = (NONE, *(b.name for b in fields(Thresholds)))
     names = every_name if options.only is None else (NONE, *options.only)
-    rows = indexed(options.folders, LABELS)
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        every = [x for x in pool.map(partial(ablated, names=names), *zip(*rows, strict=True)) if x is not None]
+    rows = rows_in(options.folders, LABELS)
+    every = [x for x in side_by_side(partial(ablated, names=names), rows) if x is not None]
     result = {name: summary(every, name) for name in names}
     for name, numbers in result.items():
         print(f"{name:14s} {numbers}")

@@ -13,9 +13,7 @@ import argparse
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,8 +32,8 @@ from bayes_grpo.signals.logged import Logged
 from bayes_grpo.signals.run_paths import fit_reward
 from bayes_grpo.watching.alarms import alarms_of
 from bayes_grpo.watching.result import Watching
-from benchmarks.common import keep, say
-from benchmarks.status.logs import indexed
+from benchmarks.common import keep, say, side_by_side
+from benchmarks.index import rows_in
 
 CUTS = 20
 LEAST = 3
@@ -161,11 +159,11 @@ def apart(d: Diagnosis, run: Run) -> float:
     return abs(float(np.median(path.now)) - float(np.median(d.paths.reward.now))) / max(d.paths.reward.noise, 1e-9)
 
 
-def cuts_of(row: Mapping[str, str], folder: Path, cuts: int) -> list[Cut]:
+def cuts_of(row: Mapping[str, str], cuts: int) -> list[Cut]:
     """All cuts of one log."""
     warnings.simplefilter("ignore")
     try:
-        run = read_log(folder / "csv" / f"{row['run_id']}.csv")
+        run = read_log(row["path"])
     except BayesGrpoError as error:
         say(f"{row['run_id']}: {error}")
         return []
@@ -187,9 +185,8 @@ def main() -> None:
     parser.add_argument("--cuts", type=int, default=CUTS)
     parser.add_argument("--keep", action="store_true", help="keep the result among the stored ones")
     options = parser.parse_args()
-    rows = indexed(options.folders)
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        every = [x for log in pool.map(partial(cuts_of, cuts=options.cuts), *zip(*rows, strict=True)) for x in log]
+    rows = rows_in(options.folders)
+    every = [x for log in side_by_side(partial(cuts_of, cuts=options.cuts), rows) for x in log]
     count = Counter(name for x in every for name in x.failed)
     distance = np.array([x.apart for x in every])
     distance = distance[np.isfinite(distance)]

@@ -14,9 +14,7 @@ from __future__ import annotations
 import argparse
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,10 +29,10 @@ from bayes_grpo.logs.reading import read_log
 from bayes_grpo.logs.run import Run
 from bayes_grpo.watching.alarms import alarms_of
 from bayes_grpo.watching.result import Watching
-from benchmarks.common import keep, say
+from benchmarks.common import keep, say, side_by_side
+from benchmarks.index import rows_in
 from benchmarks.lab.learners.lab_logs import lab_log
 from benchmarks.status.calibration import Case, calibration
-from benchmarks.status.logs import indexed
 
 BEGINNINGS = (4, 6, 8, 10, 15, 20, 30, 50)
 MEASURED_AT = 10
@@ -162,10 +160,10 @@ def _share(diagnosed: Diagnosis, mode: Mode) -> float:
     return float(np.clip((found.under_way - mode.chances.least) / (mode.chances.most - mode.chances.least), 0.0, 1.0))
 
 
-def judged(row: Mapping[str, str], folder: Path, looks: int) -> Judged | None:
+def judged(row: Mapping[str, str], looks: int) -> Judged | None:
     """A log of an index at all its looks."""
     try:
-        run = read_log(folder / "csv" / f"{row['run_id']}.csv")
+        run = read_log(row["path"])
     except BayesGrpoError as error:
         say(f"{row['run_id']}: {error}")
         return None
@@ -256,19 +254,17 @@ def main() -> None:
     asked = parser.parse_args()
     result: dict[str, Any] = {}
     at_hand: list[Judged] = []
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        for name, folders in (("at hand", asked.folders), ("apart", asked.apart)):
-            rows = indexed(folders, LABELS)
-            found = pool.map(partial(judged, looks=asked.looks), *zip(*rows, strict=True)) if rows else ()
-            logs = [x for x in found if x is not None]
-            at_hand = at_hand or logs
-            result[name] = summary(logs, at_hand)
-            if name == "apart":  # no log of these is to be looked at by itself
-                del result[name]["package"]["false at the end"], result[name]["package"]["not named"]
-        places = sorted(path.parent for folder in asked.lab for path in folder.glob("*/truth.json"))
-        if places:
-            in_lab = list(pool.map(partial(judged_lab, looks=asked.looks), places))
-            result["laboratory"] = summary(in_lab, in_lab)
+    for name, folders in (("at hand", asked.folders), ("apart", asked.apart)):
+        found = side_by_side(partial(judged, looks=asked.looks), rows_in(folders, LABELS))
+        logs = [x for x in found if x is not None]
+        at_hand = at_hand or logs
+        result[name] = summary(logs, at_hand)
+        if name == "apart":  # no log of these is to be looked at by itself
+            del result[name]["package"]["false at the end"], result[name]["package"]["not named"]
+    places = sorted(path.parent for folder in asked.lab for path in folder.glob("*/truth.json"))
+    if places:
+        in_lab = list(side_by_side(partial(judged_lab, looks=asked.looks), places))
+        result["laboratory"] = summary(in_lab, in_lab)
     for name, found in result.items():
         for who in WHO:
             for what, value in found.get(who, {}).items():

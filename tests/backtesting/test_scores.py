@@ -1,5 +1,4 @@
 import numpy as np
-import pytest
 from scipy.stats import norm
 
 from bayes_grpo.backtesting import covered, crps, log_score

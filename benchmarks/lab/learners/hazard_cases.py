@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,10 +13,10 @@ from bayes_grpo.backtesting import MIN_BACKTEST_ROWS, ORIGINS
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.forecasting.events import COLLAPSE, LEAST_ROWS, NOISE_OF_MEANS, SIGN, OriginState, origin_state
 from bayes_grpo.forecasting.inputs import MIN_FORECAST_ROWS
-from bayes_grpo.logs.reading import read_log
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rows.reward_range import reward_range
 from bayes_grpo.rows.rows_of import rows_of
+from benchmarks.index import logs_in
 from benchmarks.lab.learners.lab_logs import lab_logs
 
 MOST_ROWS = 15.0
@@ -98,13 +97,7 @@ def events_counted(cases: Sequence[Case]) -> np.ndarray:
 
 def public_cases(folders: Sequence[Path]) -> list[Case]:
     """Cases of public logs."""
-    cases = []
-    for folder in folders:
-        with (folder / "index.csv").open(encoding="utf-8") as file:
-            repos = {row["run_id"]: row["repo"] for row in csv.DictReader(file)}
-        for path in sorted((folder / "csv").glob("*.csv")):
-            cases += hazard_cases_of(repos.get(path.stem, path.stem), path.stem, read_log(path))
-    return cases
+    return [case for run, row in logs_in(folders) for case in hazard_cases_of(row["repo"], row["run_id"], run)]
 
 
 def lab_cases(folders: Sequence[Path]) -> list[Case]:

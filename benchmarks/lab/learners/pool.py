@@ -10,7 +10,6 @@ at most, because they are much alike.
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -24,6 +23,7 @@ from bayes_grpo import forecasting
 from bayes_grpo.common.files import written_whole
 from bayes_grpo.forecasting.pool import BEYOND, FEATURES, Pool
 from benchmarks.common import keep
+from benchmarks.index import repositories
 from benchmarks.lab.learners.pieces import Piece
 
 _TARGET = Path(forecasting.__file__).with_name("pool.json")
@@ -69,10 +69,7 @@ def content_of(pool: Pool) -> dict[str, Any]:
 
 def pieces_of(cache: Path, indices: Sequence[Path]) -> list[tuple[str, Piece]]:
     """Repository and piece of every forecast that a cache of `benchmarks.forecast.backtest` holds."""
-    repos = {}
-    for index in indices:
-        with index.open(encoding="utf-8") as file:
-            repos |= {row["run_id"]: row["repo"] for row in csv.DictReader(file)}
+    repos = repositories(indices)
     found = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(cache.glob("*.json"))]
     return [(repos[f["log"]], Piece(**p)) for f in found for p in f.get("pieces", ())]
 

@@ -13,7 +13,6 @@ with the seeds' spread taken out.
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import math
 import re
@@ -32,6 +31,7 @@ from bayes_grpo.families.recipes import PATH, Side, sides
 from bayes_grpo.logs import read_log
 from bayes_grpo.rows.rows_of import MAX_ROWS_OF_SEVERAL, rows_of
 from benchmarks.common import keep, say
+from benchmarks.index import rows_in
 
 SEED_NAME = re.compile(r"_s\d{2,5}$")
 SPREADS = np.geomspace(0.01, 5.0, 120)
@@ -46,15 +46,6 @@ class Group(NamedTuple):
     name: str
     side: Side
     repo: str
-
-
-def rows_in(indices: Sequence[Path]) -> list[dict[str, str]]:
-    """Rows of the indices, each with the path of its log."""
-    out = []
-    for index in indices:
-        with index.open(encoding="utf-8", newline="") as file:
-            out += [row | {"path": str(index.parent / "csv" / f"{row['run_id']}.csv")} for row in csv.DictReader(file)]
-    return out
 
 
 def recipes_in(rows: Sequence[dict[str, str]]) -> dict[str, list[dict[str, str]]]:

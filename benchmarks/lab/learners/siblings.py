@@ -7,12 +7,13 @@ read is unknown, and an unknown setting counts as unchanged.
 
 from __future__ import annotations
 
-import csv
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from benchmarks.index import rows_in
 
 _FAILED = ("dynamical_instability", "policy_concentration")
 _WORKED = ("healthy", "plateaued")
@@ -55,10 +56,7 @@ def siblings_in(indices: Sequence[Path]) -> list[Sibling]:
     Args:
         indices: CSV files.
     """
-    rows = []
-    for index in indices:
-        with index.open(encoding="utf-8", newline="") as file:
-            rows += list(csv.DictReader(file))
+    rows = rows_in(indices)
     known = {row["run_id"]: row for row in rows}
     rows += [
         known[name] | changed | {"outcome_label": "dynamical_instability"} for name, changed in _STATED if name in known
