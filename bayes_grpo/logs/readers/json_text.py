@@ -7,21 +7,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import clean, counted, listed
 from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source, chosen_run, parsed_rows
+from bayes_grpo.logs.json_columns import METRIC, STEPS, name_runs, number_lists, with_other_steps
 from bayes_grpo.logs.keyindex import normal
 from bayes_grpo.logs.lines import JSON_START, names_reward, nothing_found, too_long
 from bayes_grpo.logs.options import CONFIG_KEYS, flat_config
-from bayes_grpo.logs.run import Caution
 from bayes_grpo.logs.table import Table, to_float
 from bayes_grpo.logs.trainers import GENERIC, trainer_named
 
@@ -108,12 +106,8 @@ _CONFIG_NAMES = (
     "config", "args", "hparams", "hyperparameters", "hyperparams", "settings", "params", "training_args",
 )  # fmt: skip
 """Names of objects in which scripts keep their settings."""
-_METRIC = re.compile(r"step|reward|score|loss|iter|update|accuracy", re.IGNORECASE)
 _HEADER = frozenset(("config", "configuration", "start", "run_start", "header", "args", "hparams", "settings", "init"))
-_STEPS = frozenset(key for group in GENERIC.steps for key in group)
-_STEPS_OF = re.compile(r"(?:^|[_/])(?:steps?|iterations?|iters?|updates?)$")
-"""The end of a name of a list of steps, such as "eval_steps"."""
-_NO_SETTINGS = _STEPS.union(GENERIC.keys["reward"])
+_NO_SETTINGS = STEPS.union(GENERIC.keys["reward"])
 
 
 def _settings(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -128,7 +122,7 @@ def _states_settings(row: Mapping[str, Any], is_first: bool) -> bool:
 
     That one says what it is, or names two settings at least, and holds neither a step nor a reward.
     """
-    if any(isinstance(row.get(name), dict) for name in _CONFIG_NAMES) and not any(map(_METRIC.search, row)):
+    if any(isinstance(row.get(name), dict) for name in _CONFIG_NAMES) and not any(map(METRIC.search, row)):
         return True
     if not is_first or any(normal(key) in _NO_SETTINGS for key in row):
         return False
@@ -183,12 +177,12 @@ def of_document(document: Any, wanted: str | None = None) -> Parsed:
         return replace(found, config=config, notes=notes, took_run=name.startswith(wanted or name))
     inside = (x for x in document.values() if isinstance(x, dict))
     for part in (document, *inside):
-        if columns := _number_lists(part):
-            if part is not document and _name_runs(columns):
+        if columns := number_lists(part):
+            if part is not document and name_runs(columns):
                 name = chosen_run([*columns], wanted)
                 notes = (f"the numbers under {name!r} are taken for rewards",)
                 return Parsed(Table.from_columns({"reward": columns[name]}), config, notes=notes, took_run=True)
-            return _with_other_steps(Parsed(Table.from_columns(columns), config), part, columns)
+            return with_other_steps(Parsed(Table.from_columns(columns), config), part, columns)
     if any(isinstance(v, int | float) for v in document.values()):
         return Parsed(Table.from_rows([document]))  # the first line of a log
     raise LogReadError(
@@ -219,64 +213,6 @@ def _choose(records: dict[str, list[Any]], wanted: str | None) -> str:
     return chosen_run(names, wanted if len(names) > 1 else None)
 
 
-def _name_runs(columns: Collection[str]) -> bool:
-    """Whether names of lists of numbers are those of runs, which differ by a number, as of a seed, and name no metric.
-
-    A number in every name tells runs of one kind, such as "base-s0", "base-s1" and "other-s0", from metrics.
-    """
-    kinds = {_DIGITS.sub("#", name) for name in columns}
-    numbered = all(_DIGITS.search(name) for name in columns)
-    return numbered and len(columns) >= 2 * len(kinds) and not any(map(_A_METRIC.search, columns))
-
-
-def _number_lists(document: dict[str, Any]) -> dict[str, list[Any]]:
-    """Lists of numbers, each a column: of the length of rewards, else of the greatest."""
-    columns = {
-        k: v for k, v in document.items() if isinstance(v, list) and np.isfinite([to_float(x) for x in v[:50]]).any()
-    }
-    lengths = [len(v) for k, v in columns.items() if "reward" in k.lower()] or [len(v) for v in columns.values()]
-    return {k: v for k, v in columns.items() if len(v) == max(lengths)}
-
-
-def _with_other_steps(found: Parsed, document: Mapping[str, Any], columns: Mapping[str, Sequence[Any]]) -> Parsed:
-    """The columns with what an object has at other steps: numbers by step, lists of another length with their steps.
-
-    Evaluations without steps whose number divides that of the rows are spread over these; other lists of a length for
-    which no steps are given are left out with a note.
-    """
-    step = next((key for key in columns if normal(key) in _STEPS), "")
-    series: dict[str, tuple[Sequence[Any], Sequence[Any]]] = {}
-    rest: dict[int, dict[str, list[Any]]] = {}
-    for name, value in document.items():
-        if isinstance(value, dict) and value and all(to_float(x) == to_float(x) for x in (*value, *value.values())):
-            series[name] = [*value], [*value.values()]
-        elif isinstance(value, list) and name not in columns and any(to_float(x) == to_float(x) for x in value[:50]):
-            rest.setdefault(len(value), {})[name] = value
-    left: list[str] = []
-    for n, lists in rest.items():
-        at = next((lists[name] for name in lists if step and _STEPS_OF.search(normal(name))), None)
-        spread = {name: x for name, x in lists.items() if step and _OF_EVALUATION.match(normal(name))}
-        every = len(columns[step]) // n if step else 0
-        if at is None and spread and n >= _LEAST_SPREAD and every * n == len(columns[step]):
-            series |= {name: (columns[step][every - 1 :: every], values) for name, values in spread.items()}
-            lists = {name: x for name, x in lists.items() if name not in spread}
-            what = listed((f"{name} ({n} values)" for name in spread), 6)
-            found = found.noted(Caution(f"no steps are given for {what}: spread evenly, one in every {every} rows"))
-        if at is None:
-            left += [f"{name} ({n} values)" for name in lists]
-        else:
-            series |= {name: (at, values) for name, values in lists.items() if values is not at}
-    for name, (steps, values) in series.items() if step else ():
-        found = replace(found, table=found.table.appended(Table.from_columns({step: steps, name: values})))
-    without = f"left out because no steps are given for their number of values: {listed(left, 6)}"
-    return found.noted(Caution(without)) if left else found
-
-
-_DIGITS = re.compile(r"\d{1,9}$")
-_A_METRIC = re.compile(rf"{_METRIC.pattern}|kl|entropy|length|tokens|grad|pass|std|time|layer|group", re.IGNORECASE)
-_OF_EVALUATION = re.compile(r"(?:eval|val|valid|validation|test|dev|held_?out)[_/]")
-_LEAST_SPREAD = 5
-"""Values of an evaluation from which on they are spread over the rows."""
 _BATCH = 1024
 _MAX_LINE = 4_000_000
 """Characters of a line; a record of metrics has thousands, one with the texts of a batch a million."""
@@ -386,7 +322,7 @@ def _read_named_lists(source: Source, wanted: str | None) -> Parsed:
         raise nothing_found("lists such as 'rewards = [0.1, 0.2]'", source)
     if len(found) > 1:
         return parsed_rows(found)
-    return Parsed(Table.from_columns(_number_lists(found[0])), notes=(f"lists named {listed(found[0])}",))
+    return Parsed(Table.from_columns(number_lists(found[0])), notes=(f"lists named {listed(found[0])}",))
 
 
 READERS = (
