@@ -91,6 +91,11 @@ _OF_TRAINING = re.compile(r"^(?!.*(?:chosen|rejected|margin|std|zero)).*(?:rewar
 """A row of rewards that a policy trains on; those of preferred answers belong to a reward model."""
 
 
+def of_metrics(heading: str) -> bool:
+    """Whether a heading is that of a column of names of metrics."""
+    return normal(in_english(heading)) in _OF_METRICS
+
+
 def in_rows_of_steps(names: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[list[str], list[list[str]]] | None:
     """A table with a row for each metric and a column for each step, turned to one with a row for each step.
 

@@ -21,6 +21,8 @@ _PREPARING = re.compile(
 )
 """What stands before a bar that counts no training."""
 _REWARD = re.compile(r"reward|score|\br_mean|\bmean_r\b", re.IGNORECASE)
+_TIMED = re.compile(r"timing|profiling|duration|_time\b|time[ _]taken", re.IGNORECASE)
+"""A name of how long something took, as the computation of rewards."""
 _MEAN_OF = re.compile(r"(?:mean|avg|average)[_ ]|[_ ](?:mean|avg)\b", re.IGNORECASE)
 _PREFIX = re.compile(r"^\s*\([\w.]+ pid=\d+(?:, ip=[\d.:a-f]+)?\)\s?")
 _LOGURU = re.compile(r"\d{4}-\d\d-\d\d [\d:.]{8,15} \| [A-Z]{4,8}\s{1,9}\| [\w.]{1,80}:[\w<>]{1,80}:\d{1,7} - ")
@@ -79,7 +81,18 @@ def _raw_lines(text: str) -> list[str]:
 
 def names_reward(keys: Iterable[str]) -> bool:
     """Whether any of the names reads like a reward."""
-    return any(_REWARD.search(key if key.isascii() else in_english(key)) for key in keys)
+    words = (key if key.isascii() else in_english(key) for key in keys)
+    return any(_REWARD.search(key) and not _TIMED.search(key) for key in words)
+
+
+_TOTAL = re.compile(
+    r"(?:(?:mean|avg|average|train|training|total)[ _/]){0,2}rewards?(?:[ _/](?:mean|avg))?", re.IGNORECASE
+)
+
+
+def is_total_reward(key: str) -> bool:
+    """Whether a name says no more than that it is the reward, or its mean."""
+    return _TOTAL.fullmatch(key if key.isascii() else in_english(key)) is not None
 
 
 def std_of(name: str) -> str:

@@ -13,6 +13,8 @@ from bayes_grpo.common.imports import modules_in
 from bayes_grpo.common.text import clean, listed
 from bayes_grpo.logs import readers
 from bayes_grpo.logs.formats import HEAD, MOSTLY, NO_REWARDS, Evidence, Reader, Source
+from bayes_grpo.logs.lines import PASTED, is_total_reward
+from bayes_grpo.logs.trainers import GENERIC
 
 
 @cache
@@ -57,6 +59,26 @@ def _without_metrics(text: str) -> str:
     return " and ".join(shown)
 
 
+_QUOTED = re.compile(r"['\"]([A-Za-z_][\w./@-]{0,80})['\"]\s?:")
+_MEASURED = (
+    "loss",
+    "grad_norm",
+    "kl",
+    "entropy",
+    "reward_std",
+    "frac_reward_zero_std",
+    "completion_length",
+    "clip_ratio",
+)
+_METRICS = frozenset(key for name in _MEASURED for key in GENERIC.keys.get(name, ()))
+
+
+def _lone_keys(text: str) -> list[str]:
+    """Keys of metrics, as dictionaries write them, in a pasted text that holds no whole row."""
+    keys = list(dict.fromkeys(_QUOTED.findall(text))) if len(text) <= PASTED else []
+    return [] if any(map(is_total_reward, keys)) else [key for key in keys if key in _METRICS]
+
+
 def _evidence(source: Source, known: Iterable[Reader]) -> dict[Reader, Evidence]:
     return {reader: found for reader in known if (found := reader.sniff(source)) is not None}
 
@@ -83,20 +105,26 @@ def pick_reader(source: Source, name: str | None = None) -> Reader:
             "pass PROJECT.db or mlflow.db"
         )
     if not evidence:
+        if keys := _lone_keys(source.text):
+            it = "it" if len(keys) == 1 else "them"
+            raise LogReadError(
+                f"expected whole rows of metrics, found {listed(keys, 6)} and no reward beside {it}; pass whole rows: "
+                f"one that was cut off has lost its reward"
+            )
         seen = [line for line in source.head.splitlines() if line.strip()][:3]
         ended = _EXCEPTION.findall(source.text[-HEAD:]) if "Traceback (most" in source.text else []
         error = f"the program ended with {clean(ended[-1], 120)!r}; " if ended else ""
         tables = [text for x in known.values() if x.other_tables is not None for text in x.other_tables(source)]
-        without = f"; found {listed(tables, 3)}" if tables else ""
+        lines = listed([repr(clean(line, 60)) for line in seen], limit=3)
+        found = listed(tables, 3) if tables else f"no rewards, or a format that no reader knows; seen: {lines}"
         if not error and not (tables and _has_table(source.text)) and (shown := _without_metrics(source.text)):
             raise LogReadError(
                 f"expected rows of metrics, found {shown} and no metrics; these stand in the trainer's "
                 f"trainer_state.json, in W&B or TensorBoard, or in its output with logging_steps=1: pass one of these"
             )
         raise LogReadError(
-            f"expected the log of a known trainer, found no rewards, or a format that no reader knows; seen: "
-            f"{listed([repr(clean(line, 60)) for line in seen], limit=3)}{without}; {error}convert it to CSV with the "
-            f"columns step,reward, or pass {MENDING} with one of {', '.join(known)}",
+            f"expected {'rows with a step and a reward' if tables else 'the log of a known trainer'}, found {found}; "
+            f"{error}convert it to CSV with the columns step,reward, or pass {MENDING} with one of {', '.join(known)}",
             mended_by=Argument("format", "NAME"),
         )
     if evidence.get(known["console_dict"], NO_REWARDS) > NO_REWARDS:

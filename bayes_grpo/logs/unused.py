@@ -56,13 +56,14 @@ def grouped_by_reason(unused: Mapping[str, str]) -> dict[str, list[str]]:
 
 _LOOKS_LIKE: Mapping[str, tuple[str, float, float]] = {
     "heldout": (
-        r"^(?!.*loss).*(?:eval(?!uate_response)|bench|held|(?:^|[/_])(?:val|test|dev)(?:[/_]|$))",
+        r"^(?!.*(?:loss|(?:^|[^a-z])ratio|clip|entropy|approx_?kl|tokens|length|time)).*"
+        r"(?:eval(?!uate_response)|bench|held|(?:^|[/_])(?:val|test|dev)(?:[/_]|$))",
         -math.inf,
         math.inf,
     ),
     "entropy": (r"^(?!.*coef).*(?:(?:^|[^a-z])ent(?:$|[^a-z])|entropy)", 0.0, 20.0),
     "kl": (r"^(?!.*(?:sampl|rollout|infer|time|ppo)).*(?:(?:^|[^a-z])kl|diverg)", -1.0, math.inf),
-    "grad_norm": (r"grad(?!e)|gnorm", 0.0, math.inf),
+    "grad_norm": (r"^(?!.*(?:no_grad|without|groups)).*grad(?!e)|gnorm", 0.0, math.inf),
     "completion_length": (r"len|tokens", 1.0, 1e6),
     "clip_ratio": (r"clip", 0.0, 1.0),
     "learning_rate": (r"(?:^|[^a-z])lr(?:$|[^a-z])|learning", 0.0, 0.1),

@@ -120,7 +120,7 @@ def test_a_page_and_a_markdown_file_with_the_table(tmp_path):
         read_log(tmp_path / "two.md")
     assert_read(read_log(tmp_path / "two.md", run="table 2"), reward=REWARD, signals={"kl": 0.2})
     (tmp_path / "none.md").write_text("# Nothing\n\n| model | reward |\n|---|---|\n| a | 1 |\n")
-    with pytest.raises(LogReadError, match="expected the log of a known trainer"):
+    with pytest.raises(LogReadError, match="found a table without steps of 1 row"):
         read_log(tmp_path / "none.md")
     with pytest.raises(LogReadError, match="a column step and one of rewards in the page, found none"):
         read_log(tmp_path / "none.md", format="marked_table")

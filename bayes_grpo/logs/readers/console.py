@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ from bayes_grpo.logs.formats import NO_REWARDS, Evidence, Parsed, Reader, Source
 from bayes_grpo.logs.keyindex import KeyIndex, normal, of_evaluation
 from bayes_grpo.logs.lines import (
     PASTED,
+    is_total_reward,
     lines_of,
     names_reward,
     nothing_found,
@@ -83,6 +85,8 @@ _SHARE = 0.8
 _LOOKED_AT = 100
 """Rows whose keys say which trainer wrote them."""
 
+type Placed = tuple[dict[str, float], float, float, bool]
+"""A row, planned steps, planned epochs (0 without any), and whether the step is one of its epoch."""
 type Rows = Iterator[tuple[dict[str, float], float | None]]
 """Rows, each with the planned steps that it states."""
 
@@ -135,7 +139,7 @@ def _pair_rows(text: str) -> Rows:
 
     Where no line has a step, those with an epoch and a reward are the rows, else those with the same names.
     """
-    rows = list(_placed_rows(text))
+    rows = _placed_rows(text)
     if not rows:
         yield from ((row, None) for row in _alike(text))
     if not any("step" in row for row, *_ in rows):
@@ -163,8 +167,17 @@ _WITHOUT_ADVANTAGE = re.compile(r"\bDetected \d{1,9}/(\d{1,9}) rollouts \([^()\n
 """What prime-rl says before the row of a step: all its rollouts, and those whose advantage is 0."""
 
 
-def _placed_rows(text: str) -> Iterator[tuple[dict[str, float], float, float, bool]]:
-    """Rows, planned steps, planned epochs (0 without any), and whether the step is one of its epoch."""
+def _placed_rows(text: str) -> list[Placed]:
+    """Rows in their order; where lines with a reward say "step", a reward beside a mere count is of something else."""
+    placed = list(_lines_with_place(text))
+    rows = [row for row, _ in placed]
+    if len({by_count for _, by_count in placed}) < 2 or not any(names_reward(x[0]) for x, count in placed if not count):
+        return rows
+    return [row for row, by_count in placed if not by_count or not names_reward(row[0])]
+
+
+def _lines_with_place(text: str) -> Iterator[tuple[Placed, bool]]:
+    """Rows, each with whether its step is a mere count, as in "3/100"."""
     before: dict[str, float] = {}  # of the row to come
     for line, _ in lines_of(_at_steps(text)):
         if len(line) > _MAX_LINE_OF_PAIRS or line.lstrip()[:1] == "{":
@@ -176,8 +189,9 @@ def _placed_rows(text: str) -> Iterator[tuple[dict[str, float], float, float, bo
             line = _WITH_SPREAD.sub(_spread_named, line)
         epoch = _EPOCH.search(line)
         # Counts of epochs are none of steps.
-        step = _LINE_STEP.search(line) or _LINE_COUNT.search(line, epoch.end() if epoch else 0)
-        step = step or _LINE_EPISODE.search(line)
+        step = _LINE_STEP.search(line)
+        count = None if step else _LINE_COUNT.search(line, epoch.end() if epoch else 0)
+        step = step or count or _LINE_EPISODE.search(line)
         if (place := step or epoch) is None:
             continue
         rest = line[place.end() :]
@@ -197,7 +211,7 @@ def _placed_rows(text: str) -> Iterator[tuple[dict[str, float], float, float, bo
                 row |= before
                 before = {}
             epochs = float(epoch[2] or 0) if epoch else 0.0
-            yield row, float(step[2] or 0) if step else 0.0, epochs, inside
+            yield (row, float(step[2] or 0) if step else 0.0, epochs, inside), count is not None
 
 
 def _at_steps(text: str) -> str:
@@ -272,22 +286,42 @@ _HEADING = re.compile(
     re.IGNORECASE,
 )
 """A line that holds nothing but the step."""
+_DONE = re.compile(
+    r"[^\n]{0,200}\b(?:train|training|global)[ _]step (\d{1,12})\s?(?:/|of)\s?(\d{1,12}) "
+    r"(?:done|finished|completed?)\W{0,9}",
+    re.IGNORECASE,
+)
+"""A line that says that a step is done, above the table of its metrics."""
 _BLOCK_PAIR = re.compile(
-    r"[^\w\n]{0,40}([A-Za-z_][\w./@ -]{0,60}?)\s{0,20}[:=]\s{0,20}([-+]?[.\d][\d.eE+-]{0,30}%?)[^\w\n]{0,9}"
+    r"(?:\d\d:\d\d:\d\d\b)?[^\w\n]{0,40}([A-Za-z_][\w./@ -]{0,60}?)\s{0,20}[:=]\s{0,20}"
+    r"([-+]?(?:\d{1,3}(?:,\d{3}){1,4}(?:\.\d{1,9})?|[.\d][\d.eE+-]{0,30})%?)"
+    r"(?:\s?(?:m?s|secs?|seconds|min(?:utes)?|hours|steps|tokens|tok|it)(?:/[A-Za-z]{1,9}){0,2})?[^\w\n]{0,9}"
     r"(?:\s[–—]\s.*|\s*)"
 )
-"""A line that holds nothing but a name and a number, and maybe a remark behind a dash."""
+"""A line that holds nothing but a name and a number, maybe with its unit, a time before and a remark behind a dash."""
 _SUMMARY_LINE = re.compile(r"\s{0,9}wandb:\s{1,80}([\w./@-]{1,80})\s{1,9}(?=[-+.\d])")
 """How a line of the summary begins that W&B prints at the end of a run."""
 _ASIDE = re.compile(r"\([^()\n]{0,200}\)|\s?(?:±|\+/?-)\s?[\d.]{1,20}")
 
 
-def _block_pairs(text: str) -> list[re.Match[str]]:
-    """The pairs of a line: one, or several between bars or commas, but for what stands in parentheses."""
+_CELLS = re.compile("[|│┃║]")
+_CELL_OF_NAME = re.compile(r"[A-Za-z_][\w./@ -]{0,80}")
+
+
+def _block_pairs(text: str) -> list[tuple[str, str]]:
+    """Names and numbers of a line: of one pair, of several between bars or commas, or in turn in its cells.
+
+    What stands in parentheses is left out.
+    """
     if (pair := _BLOCK_PAIR.fullmatch(text)) is not None:
-        return [pair]
+        return [(pair[1], pair[2])]
+    cells = [cell.strip() for cell in _CELLS.split(text.strip("|│┃║ "))] if _CELLS.search(text) else []
+    if len(cells) > 1 and len(cells) % 2 == 0 and all(map(_CELL_OF_NAME.fullmatch, cells[::2])):
+        in_turn = [(name, x) for name, x in zip(cells[::2], cells[1::2], strict=True) if math.isfinite(to_float(x))]
+        if in_turn:
+            return in_turn
     parts = re.split(r"[|│┃║]|,\s", _ASIDE.sub("", text))
-    return [pair for part in parts if (pair := _BLOCK_PAIR.fullmatch(part)) is not None]
+    return [(pair[1], pair[2]) for part in parts if (pair := _BLOCK_PAIR.fullmatch(part)) is not None]
 
 
 _DICT_PAIR = re.compile(r"'([\w./@-]{1,80})':\s?([-+.\deE]{1,40})(?=[,}])")
@@ -311,17 +345,20 @@ def _block_rows(text: str) -> Rows:
             continue
         line = _SUMMARY_LINE.sub(r"\1: ", line)
         cell = line.strip("│┃║ ").partition("│")[0]
-        if (heading := _HEADING.fullmatch(line) or _HEADING.fullmatch(cell)) is not None:
+        if (heading := _HEADING.fullmatch(line) or _HEADING.fullmatch(cell) or _DONE.fullmatch(line)) is not None:
             blocks.append((heading, []))
         elif blocks:
-            blocks[-1][1].extend((pair[1], pair[2]) for pair in _block_pairs(line))
+            blocks[-1][1].extend(_block_pairs(line))
         else:
-            row = {pair[1]: to_float(pair[2]) for pair in _block_pairs(line)}
+            row = {name: to_float(value) for name, value in _block_pairs(line)}
             if any(name in alone[-1] and normal(name) in _REWARD_KEYS for name in row):
                 alone.append({})
             alone[-1].update(row)
     rewarded = any(normal(name) in _REWARD_KEYS for row in alone for name in row)
-    kept = rewarded or len(text) <= PASTED
+    pasted = len(text) <= PASTED
+    kept = rewarded or pasted
+    if pasted and not rewarded and len(alone[-1]) >= _LEAST_KEYS:
+        rewarded = any(map(is_total_reward, alone[-1]))  # the results of one step, a line each
     for row in () if blocks or not kept else alone:
         named = {k: v for k, v in row.items() if rewarded or ("/" in k and not names_reward((k,)))}
         if named:  # without a reward, for the refusal

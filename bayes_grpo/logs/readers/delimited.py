@@ -153,7 +153,10 @@ def _sniff_csv_table(source: Source) -> Evidence | None:
     if (found := header(source)) is None:
         return None
     names = [normal(name) for name in found[0]]
-    known = any(_NAME.fullmatch(name) and any(map(_KNOWN.fullmatch, re.split("[/_]", name))) for name in names)
+    places = [i for i, x in enumerate(names) if _NAME.fullmatch(x) and any(map(_KNOWN.fullmatch, re.split("[/_]", x)))]
+    rows = [_split(line, found[1]) for line in source.head.split("\n")[1:_LOOKED_AT] if line.strip()]
+    numbers = (math.isfinite(to_float(row[i])) for row in rows for i in places if i < len(row))
+    known = bool(places) and (not rows or any(numbers))  # a line of prose may name a reward behind a comma
     if known or source.path.suffix.lower() in (".csv", ".tsv"):
         return Evidence(2 if known else 1)
     return None

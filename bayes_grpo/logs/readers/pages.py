@@ -24,13 +24,14 @@ from bayes_grpo.logs.cells import (
     WITH_STD,
     are_steps,
     in_rows_of_steps,
+    of_metrics,
     range_in,
     step_in,
     value_in,
 )
-from bayes_grpo.logs.formats import HEAD, Evidence, Parsed, Reader, RunName, Source, chosen_run, main_run
-from bayes_grpo.logs.keyindex import normal, of_evaluation, parted
-from bayes_grpo.logs.lines import names_reward, planned_in, std_of
+from bayes_grpo.logs.formats import HEAD, NO_REWARDS, Evidence, Parsed, Reader, RunName, Source, chosen_run, main_run
+from bayes_grpo.logs.keyindex import KeyIndex, normal, of_evaluation, parted
+from bayes_grpo.logs.lines import is_total_reward, names_reward, planned_in, std_of
 from bayes_grpo.logs.table import RUN_KEYS, Table, to_float
 from bayes_grpo.logs.trainers import GENERIC
 
@@ -72,19 +73,42 @@ class _Grid(NamedTuple):
 def tables_in(text: str) -> list[Parsed]:
     """The tables of metrics in HTML, else in Markdown, in prose and as a data frame prints them, in their order.
 
-    One of a single row, which may be a result, counts where no other does; so does one whose steps are its columns.
+    One of a single row, which may be a result, counts where no other does; so does one whose steps are its columns, one
+    of a value for each metric, and one whose reward has another name.
     """
     for grids in (_html_grids, _text_grids):
         known = [*grids(text)]
         found = [table for grid in known if (table := _metrics(grid)) is not None]
         across = [table for grid in known if (table := _turned_metrics(grid)) is not None]
-        if read := [x for x in found if x.table.n >= LEAST_IN_TABLE] or found or across:
+        found = _with_their_parts(found)
+        if read := [x for x in found if x.table.n >= LEAST_IN_TABLE] or found or across or _rest(known):
             left = [x.table for x in (*found, *across) if not any(x is other for other in read)]
             evaluations = [table for grid in known if (table := _evaluations(grid)) is not None]
             if len(read) == len(evaluations) == 1:
                 read = [_evaluated(read[0], evaluations[0])]
             return [x.noted(*_left_out(left)) for x in read]
     return []
+
+
+def _rest(grids: Sequence[_Grid]) -> list[Parsed]:
+    """What tables tell where none has a reward by step: the values of one, else signals by step."""
+    values = [table for grid in grids if (table := _values(grid)) is not None]
+    return values or [table for grid in grids if (table := _without_reward(grid)) is not None]
+
+
+def _with_their_parts(tables: list[Parsed]) -> list[Parsed]:
+    """Tables, one that says which column is the reward with the columns of others on the same steps that say it not."""
+    whole = [x for x in tables if any(map(is_total_reward, x.table.keys))]
+    if len(whole) != 1 or len(tables) == 1:
+        return tables
+    (one,) = whole
+    others = [x for x in tables if x is not one and np.array_equal(_steps(x.table), _steps(one.table))]
+    if len(others) < len(tables) - 1:
+        return tables
+    beside = {key: x.table.column(key) for x in others for key in x.table.keys if normal(key) not in _STEPS}
+    columns = {key: one.table.column(key) for key in one.table.keys}
+    note = f"with the columns of {counted(len(others), 'other table')} on the same steps: {listed(list(beside))}"
+    return [replace(one, table=Table.from_columns(beside | columns)).noted(note)]
 
 
 def _left_out(tables: Sequence[Table]) -> tuple[str, ...]:
@@ -276,6 +300,35 @@ def _turned_metrics(grid: _Grid) -> Parsed | None:
     return None if found is None else found.noted("a row of the table is a metric and a column a step; it is turned")
 
 
+def _values(grid: _Grid) -> Parsed | None:
+    """The one row of a table with a row for each metric and a column of their values; None where it is none."""
+    numbers = [
+        i
+        for i in range(1, len(grid.names))
+        if any(math.isfinite(to_float(row[i])) for row in grid.rows if i < len(row))
+    ]
+    if len(numbers) != 1 or not of_metrics(grid.names[0]):
+        return None
+    row = {x[0]: to_float(value_in(x[numbers[0]])) for x in grid.rows if numbers[0] < len(x)}
+    row = {name: value for name, value in row.items() if math.isfinite(value)}
+    if len(row) < LEAST_IN_TABLE or not any(map(is_total_reward, row)):
+        return None
+    return Parsed(Table.from_rows([row])).noted("a row of the table is a metric, of which it has one value")
+
+
+_MEASURED = ("entropy", "kl", "grad_norm", "learning_rate", "completion_length", "clip_ratio")
+_LEAST_MEASURED = 2
+
+
+def _without_reward(grid: _Grid) -> Parsed | None:
+    """A table of a training by its step and signals, whose reward has another name; None where it is none."""
+    if not any(normal(name) in _STEPS for name in grid.names) or (columns := _by_step(_unfolded(grid))) is None:
+        return None
+    index = KeyIndex(table := parted(columns))
+    measured = sum(bool(index.find(GENERIC.keys[name])) for name in _MEASURED)
+    return Parsed(table) if table.n > LEAST_IN_TABLE and measured >= _LEAST_MEASURED else None
+
+
 def _by_step(grid: _Grid) -> dict[str, list[str]] | None:
     """Columns of the rows with a step, the step first; None where none of them is one of steps."""
     names = grid.names
@@ -325,6 +378,8 @@ def _sniff_marked_table(source: Source) -> Evidence | None:
     found = _tables_in(source.text if marked else source.head)
     if not found:
         return None
+    if not any(names_reward(x.table.keys) for x in found):
+        return NO_REWARDS
     return Evidence(2 if marked else 1, sum(x.table.n for x in found))
 
 
@@ -337,7 +392,8 @@ def _read_marked_table(source: Source, wanted: str | None) -> Parsed:
             mended_by=Argument("format"),
         )
     taken = chosen_table(found, wanted)
-    planned = planned_in(source.text) if taken.total_steps is None else None
+    placed = any(normal(key) in _STEPS for key in taken.table.keys)
+    planned = planned_in(source.text) if taken.total_steps is None and placed else None
     return taken if planned is None or planned < _steps(taken.table).max() else replace(taken, total_steps=planned)
 
 
@@ -358,6 +414,11 @@ def other_tables(text: str) -> list[str]:
         placed = any(normal(name) in _STEPS for name in grid.names)
         lacks = "steps" if names_reward(grid.names) and not placed else "rewards"
         if n and _metrics(grid) is None:
+            turned = [row for row in grid.rows if row and is_total_reward(row[0])]
+            if turned and lacks == "rewards" and in_rows_of_steps(grid.names, grid.rows) is None:
+                held = f"a row {turned[0][0]!r} in columns that name no step"
+                found.append(f"a table with {held} ({listed(grid.names, 6)})")
+                continue
             found.append(f"a table without {lacks} of {counted(n, 'row')} ({listed(grid.names, 6)})")
     return found[:_SHOWN]
 
@@ -367,7 +428,10 @@ def _contents(table: Table) -> str:
     if not any(normal(key) in _STEPS for key in table.keys):
         return counted(table.n, "row")
     step = _steps(table)
-    reward = table.column(next(key for key in table.keys if names_reward((key,))))
+    key = next((key for key in table.keys if names_reward((key,))), None)
+    if key is None:
+        return f"steps {step.min():g} to {step.max():g}, no reward"
+    reward = table.column(key)
     if table.n == 1:
         return f"step {step[0]:g}, reward {reward[0]:.4g}"
     return f"steps {step.min():g} to {step.max():g}, reward {reward[0]:.4g} to {reward[-1]:.4g}"

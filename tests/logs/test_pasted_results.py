@@ -1,0 +1,118 @@
+"""Pasted results of a few steps: a line for each metric, parts in a table of their own, rows that were cut off."""
+
+import pytest
+
+from bayes_grpo.common.errors import LogReadError
+from bayes_grpo.logs import read_log
+from tests.logs.log_samples import assert_read
+
+REWARD = [0.2, 0.35, 0.3, 0.5]
+
+
+def boxed(step: int, reward: float) -> str:
+    cells = (
+        f"│ rollout/reward │ {reward:.4e} │ ppo_actor/update/grad_norm │ {step + 1:.4e} │\n├──────┼──────┼───┼───┤\n"
+        f"│ ppo_actor/update/entropy/avg │ 2.1e-01 │ ppo_actor/n_seqs │ 6.4e+01 │"
+    )
+    done = f"(AReaL) 20260725-13:51:09.653 StatsLogger INFO: Epoch 1/2 Step {step}/23 Train step {step}/46 done."
+    return f"{done}\n╒══════╤══════╤══════╤══════╕\n{cells}\n╘══════╧══════╧══════╧══════╛"
+
+
+def test_boxes_of_names_and_numbers_in_turn_below_a_step_that_is_done(write):
+    text = "\n".join(boxed(i, r) for i, r in enumerate(REWARD, 1))
+    run = read_log(write("a.log", text))
+    assert_read(run, step=[1, 2, 3, 4], reward=REWARD, signals={"grad_norm": [2, 3, 4, 5], "entropy": [0.21] * 4})
+    assert run.settings.total_steps.value == 46
+
+
+def test_values_on_lines_of_their_own_with_a_time_and_a_prose_heading(write):
+    text = (
+        "### run 11 (2026-05-01) — RUNNING, REWARD LANDED\n\nStep 1:\n\n"
+        "04:23:46  reward/avg_pass_at_5: 0.96\n          reward/avg_raw_reward: 0.93\n          "
+        "reward/mean_positive_reward: 0.93\n"
+    )
+    assert_read(read_log(write("a.txt", text)), reward=[0.93], keys={"reward": "reward/avg_raw_reward"})
+
+
+def test_how_long_rewards_took_is_no_reward(write):
+    text = (
+        "'timing/step': '286.05', 'timing/generate': '27.65', 'timing/fwd_values_reward': '47.40'\n"
+        "reward/avg_pass_at_4: 0.6, reward/avg_raw_reward: -0.06, reward/mean_positive_reward: 0.4\n"
+    )
+    assert_read(read_log(write("a.txt", text)), reward=[-0.06], keys={"reward": "reward/avg_raw_reward"})
+
+
+RESULTS = "The gate ended:\n\n- Job: `3086`\n- Step time: 370.57 seconds\n- Mean length: 6,064.03 tokens\n"
+
+
+def test_a_list_of_the_values_of_one_step(write):
+    text = f"{RESULTS}- Throughput: 328.75 tokens/s/GPU\n- Reward: 0.65\n- KL: 0.0056\n"
+    assert_read(read_log(write("a.md", text)), reward=[0.65], signals={"kl": [0.0056]})
+    with pytest.raises(LogReadError):
+        read_log(write("b.md", f"{RESULTS}- Best reward of others: 0.65\n- KL: 0.0056\n- Loss: 0.1\n"))
+
+
+def test_a_table_of_one_value_for_each_metric(write):
+    rows = "| reward_mean | 0.188 |\n| best_action_reward | 0.9 |\n| entropy | 2.06 |\n| grad_norm | 1.47 |\n"
+    run = read_log(write("a.md", f"Means:\n\n| Metric | Value |\n|---|---:|\n{rows}"))
+    assert_read(run, "has one value", reward=[0.188], signals={"entropy": [2.06], "grad_norm": [1.47]})
+
+
+def test_a_row_of_rewards_in_columns_without_steps_is_named(write):
+    text = "| metric | before | after |\n|---|---|---|\n| reward | 0.6 | 0.39 |\n| kl | 0.003 | 0.24 |\n"
+    with pytest.raises(LogReadError, match=r"found a table with a row 'reward' in columns that name no step"):
+        read_log(write("a.md", text))
+
+
+STEPS = "\n".join(f"| {10 * i} | {r} | 0.2 |" for i, r in enumerate(REWARD))
+PARTS = "\n".join(f"| {10 * i} | 0.5 | {r / 2} |" for i, r in enumerate(REWARD))
+
+
+def test_parts_of_the_reward_in_a_table_of_their_own(write):
+    whole = f"| Step | Mean Reward | Std |\n|---|---|---|\n{STEPS}"
+    parts = f"### Components\n\n| Step | Format | Bond Score |\n|---|---|---|\n{PARTS}"
+    run = read_log(write("a.md", f"{whole}\n\nIt oscillates.\n\n{parts}\n"))
+    assert_read(run, "other table on the same steps", step=[0, 10, 20, 30], reward=REWARD)
+    other = parts.replace("| 30 |", "| 40 |")
+    with pytest.raises(LogReadError, match="found 2"):
+        read_log(write("b.md", f"{whole}\n\nIt oscillates.\n\n{other}\n"))
+
+
+def test_a_table_of_signals_whose_reward_has_another_name(write):
+    rows = "\n".join(f"| {i} | {r} | 0.9 | {2 - r} | 0.00{i} |" for i, r in enumerate(REWARD, 1))
+    path = write("a.md", f"Done.\n\n| step | answer | format | entropy | KL |\n|---|---|---|---|---|\n{rows}\n")
+    with pytest.raises(LogReadError, match=r"column.*reward.*if it is among answer, format"):
+        read_log(path)
+    assert_read(
+        read_log(path, columns={"reward": "answer"}), reward=REWARD, signals={"kl": [0.001, 0.002, 0.003, 0.004]}
+    )
+
+
+def test_a_summary_with_a_count_beside_lines_with_steps(write):
+    lines = "\n".join(f"Step {2 * i}:  reward=-3.0  reward_std=0.0  ← flat" for i in range(1, 4))
+    run = read_log(write("a.txt", f"{lines}\n\nMean reward: +7.58  |  Slope: +0.055  |  Collapsed steps: 0/30\n"))
+    assert_read(run, step=[2, 4, 6], reward=[-3.0] * 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        ("done\n\n{'loss': -0.0684, 'grad_nor", "loss and no reward beside it"),
+        ("it failed:\n'grad_norm': '0'   → nothing\n'loss': '0.0005'   → only KL\n", "grad_norm, loss and no reward"),
+    ],
+)
+def test_a_row_that_was_cut_before_its_reward_is_named(write, text, keys):
+    with pytest.raises(LogReadError, match=f"whole rows of metrics, found {keys}"):
+        read_log(write("a.txt", text))
+
+
+def test_no_ratio_and_no_time_is_offered_as_a_held_out_reward(write):
+    keys = ("val/ratio", "val/clipfrac_avg", "val/num_tokens", "eval/runtime", "bench_exact")
+    rows = [{"step": i, "reward": r, **dict.fromkeys(keys, r)} for i, r in enumerate(REWARD)]
+    run = read_log(rows)
+    assert run.suggested["heldout"] == ("bench_exact",)
+
+
+def test_groups_without_a_gradient_are_not_offered_as_its_norm(write):
+    run = read_log([{"step": i, "reward": r, "groups with no gradient": i} for i, r in enumerate(REWARD)])
+    assert "grad_norm" not in run.suggested
