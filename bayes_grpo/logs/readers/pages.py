@@ -1,18 +1,13 @@
-"""Tables of metrics inside HTML, Markdown and prose.
-
-The text is untrusted. Tables, rows and cells are found by plain search, so that no text costs more than its length.
-"""
+"""Tables of metrics inside HTML, Markdown and prose."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from html import unescape
-from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -30,44 +25,20 @@ from bayes_grpo.logs.cells import (
     value_in,
 )
 from bayes_grpo.logs.formats import HEAD, NO_REWARDS, Evidence, Parsed, Reader, RunName, Source, chosen_run, main_run
+from bayes_grpo.logs.grids import COUNTERS, STEPS, Grid, html_grids, text_grids, unfolded
 from bayes_grpo.logs.keyindex import KeyIndex, normal, of_evaluation, parted
 from bayes_grpo.logs.lines import is_total_reward, names_reward, planned_in, std_of
 from bayes_grpo.logs.table import RUN_KEYS, Table, to_float
 from bayes_grpo.logs.trainers import GENERIC
 
-_TABLE = re.compile(r"<(/?)table\b", re.IGNORECASE)
-_ROW = re.compile(r"<tr\b", re.IGNORECASE)
-_TAG = re.compile(r"<(?:(/?)(td|th|tr)\b)?[^<>]{0,1000}>", re.IGNORECASE)
-_CELL = re.compile(r"<t[dh]>([^<]*)", re.IGNORECASE)
-_STRAY = re.compile(r"<(?!/?t[dhr]>)", re.IGNORECASE)
-_PLANNED = re.compile(r"\[\s{0,3}\d{1,9}/(\d{1,9})\s")
-"""Planned steps above a progress table, "[250/250 28:17, Epoch 0/1]"."""
-_COUNTERS = frozenset(key for group in GENERIC.steps for key in group if key != "batch") | {"epoch"}
-_STEPS = _COUNTERS | {"interval"}
-"""Names of a column of steps, or of several together; sizes of a batch stand below "batch" too."""
-_MAX_ROW, _MAX_CELL, _MAX_ROWS, _MAX_COLUMNS = 20_000, 200, 200_000, 1_000
-_BEFORE = 2_000
-"""Characters above a table in which the planned steps stand."""
 _MAX_TABLES = 200
 _SHOWN = 3
 """Tables that a refusal describes."""
-_BAR = re.compile("[|\u2502\u2503\u2506\u250a]")
 _OF_EVALUATION = re.compile(r"\b(?:eval\w*|validation|held[- ]?out|test)\b", re.IGNORECASE)
 _PASS = re.compile(r"\bpass(?:@|_at_)\d", re.IGNORECASE)
 """What a line above a table of evaluations says, and the name of a column that only these have."""
 _KIND = "kind"
 """Name of a column for what stands in parentheses behind a step."""
-_MISSES = 4
-"""Lines that are no rows, such as rules and types, after which a table in prose has ended."""
-
-
-class _Grid(NamedTuple):
-    """A table as text: names of its columns, rows; the line above it, and planned steps where they stand there."""
-
-    names: list[str]
-    rows: list[list[str]]
-    planned: float | None = None
-    above: str = ""
 
 
 def tables_in(text: str) -> list[Parsed]:
@@ -76,7 +47,7 @@ def tables_in(text: str) -> list[Parsed]:
     One of a single row, which may be a result, counts where no other does; so does one whose steps are its columns, one
     of a value for each metric, and one whose reward has another name.
     """
-    for grids in (_html_grids, _text_grids):
+    for grids in (html_grids, text_grids):
         known = [*grids(text)]
         found = [table for grid in known if (table := _metrics(grid)) is not None]
         across = [table for grid in known if (table := _turned_metrics(grid)) is not None]
@@ -90,7 +61,7 @@ def tables_in(text: str) -> list[Parsed]:
     return []
 
 
-def _rest(grids: Sequence[_Grid]) -> list[Parsed]:
+def _rest(grids: Sequence[Grid]) -> list[Parsed]:
     """What tables tell where none has a reward by step: the values of one, else signals by step."""
     values = [table for grid in grids if (table := _values(grid)) is not None]
     return values or [table for grid in grids if (table := _without_reward(grid)) is not None]
@@ -105,7 +76,7 @@ def _with_their_parts(tables: list[Parsed]) -> list[Parsed]:
     others = [x for x in tables if x is not one and np.array_equal(_steps(x.table), _steps(one.table))]
     if len(others) < len(tables) - 1:
         return tables
-    beside = {key: x.table.column(key) for x in others for key in x.table.keys if normal(key) not in _STEPS}
+    beside = {key: x.table.column(key) for x in others for key in x.table.keys if normal(key) not in STEPS}
     columns = {key: one.table.column(key) for key in one.table.keys}
     note = f"with the columns of {counted(len(others), 'other table')} on the same steps: {listed(list(beside))}"
     return [replace(one, table=Table.from_columns(beside | columns)).noted(note)]
@@ -117,7 +88,7 @@ def _left_out(tables: Sequence[Table]) -> tuple[str, ...]:
     return (f"another table with rewards left out: {listed(texts, _SHOWN)}",) if texts else ()
 
 
-def _evaluations(grid: _Grid) -> Table | None:
+def _evaluations(grid: Grid) -> Table | None:
     """The rows of a table of evaluations, which its heading or its columns name so; None where it is none."""
     if names_reward(grid.names) or not (_OF_EVALUATION.search(grid.above) or any(map(_PASS.search, grid.names))):
         return None
@@ -128,99 +99,10 @@ def _evaluations(grid: _Grid) -> Table | None:
 
 def _evaluated(train: Parsed, evaluations: Table) -> Parsed:
     """The rows of a training with those of its evaluations, which have a table of their own."""
-    step = next(key for key in train.table.keys if normal(key) in _STEPS)
-    names = [step if normal(key) in _STEPS else key for key in evaluations.keys]
+    step = next(key for key in train.table.keys if normal(key) in STEPS)
+    names = [step if normal(key) in STEPS else key for key in evaluations.keys]
     note = f"{counted(evaluations.n, 'row')} of evaluations from a table of their own"
     return replace(train, table=train.table.appended(evaluations.renamed(names))).noted(note)
-
-
-def _html_grids(text: str) -> Iterator[_Grid]:
-    start = -1
-    last = 0
-    for tag in _TABLE.finditer(text):
-        if not tag[1] and start < 0:
-            start = tag.start()
-        elif tag[1] and start >= 0:
-            planned = _PLANNED.findall(text[max(last, start - _BEFORE) : start])
-            names, *rows = [row for row in _rows(text[start : tag.start()]) if row] or [[]]
-            yield _Grid(names, rows, float(planned[-1]) or None if planned else None)
-            start, last = -1, tag.end()
-
-
-def _between_boxes(line: str) -> list[str]:
-    """Cells between bars of any kind, Markdown's without its marks."""
-    cells = _BAR.sub("|", line)[:_MAX_ROW].strip("# \t").strip("|").split("|") if _BAR.search(line) else ()
-    return [cell.replace("**", "").strip().strip("*`")[:_MAX_CELL] for cell in cells]
-
-
-_IN_WORDS = re.compile(r"(?:[\w@%. -]{1,40} / ){1,40}[\w@%. -]{1,40}(?=\)?\s?:?\s*\Z)")
-_NUMBERS = re.compile(r"(?:\s{0,9}[-+\d.][\d.eE+-]{0,30}%?(?!\S)){1,40}")
-
-
-def _below_words(line: str) -> list[str]:
-    """Names that a line in words lists, "per step (step / reward / KL):", or the numbers that begin a line."""
-    if " / " in line and (found := _IN_WORDS.search(line)) is not None:
-        return [name.strip() for name in found[0].split(" / ")]
-    return numbers[0].split() if (numbers := _NUMBERS.match(line)) is not None else line.split()
-
-
-_SPLITS = (_between_boxes, lambda line: [cell.strip() for cell in re.split(r"[,\t;]", line)], _below_words)
-"""How the cells of a line in a text are separated."""
-
-
-def _text_grids(text: str) -> Iterator[_Grid]:
-    """Tables with columns between bars, commas, tabs or spaces, below their names; a heading begins another table.
-
-    The last row of a text that was cut off has its whole cells.
-    """
-    lines = text.rstrip().split("\n")[:_MAX_ROWS]
-    end = 0
-    for i, line in enumerate(lines):
-        if i < end or len(line) > _MAX_ROW or not (names_reward((line,)) or _BAR.search(line)):
-            continue
-        for split in _SPLITS:
-            names = split(line)
-            boxed = split is _between_boxes and len(names) > 1
-            if not boxed and not _is_heading(names):
-                continue
-            rows: list[list[str]] = []
-            for end, other in enumerate(lines[i + 1 :], i + 1):
-                cells = split(other[:_MAX_ROW])
-                if _is_heading(cells) or _begins_another(lines, end, i):
-                    break
-                if boxed and end == len(lines) - 1 and 1 < len(cells) < len(names):
-                    ended = other.endswith("|") and rows[-1:] == [split(lines[end - 1])]  # between two cells
-                    cells = cells if ended else cells[:-1]
-                    cells += [""] * (len(names) - len(cells))
-                wide = split is _below_words and len(cells) == len(names) + 1  # a data frame prints its index
-                if len(cells) == len(names) + wide:
-                    rows.append(cells[wide:])
-                if end - i - len(rows) > _MISSES:
-                    break
-            if rows:
-                before = lines[max(i - _MISSES, 0) : i]
-                above = next((x for x in reversed(before) if x.strip()), "")
-                planned = _PLANNED.findall("\n".join(x[:_MAX_CELL] for x in before))
-                yield _Grid(names, rows, float(planned[-1]) or None if planned else None, above[:_MAX_CELL])
-                break
-        else:
-            end = i
-
-
-_RULE = re.compile(r"\s{0,3}\|?(?:\s{0,9}:?-{2,200}:?\s{0,9}\|){1,200}(?:\s{0,9}:?-{2,200}:?\s{0,9})?")
-"""The line below the heading of a table in Markdown."""
-
-
-def _begins_another(lines: Sequence[str], at: int, heading: int) -> bool:
-    """Whether a line is the heading of another table in Markdown than that below the heading at an earlier line."""
-    if at - 1 <= heading or at + 1 == len(lines) or _BAR.search(lines[at - 1]) or not _BAR.search(lines[at]):
-        return False
-    return _RULE.fullmatch(lines[at + 1][:_MAX_ROW]) is not None
-
-
-def _is_heading(cells: Sequence[str]) -> bool:
-    """Whether the columns of a table of metrics have such names: a step and a reward."""
-    return names_reward(cells) and any(normal(cell) in _STEPS for cell in cells)
 
 
 def runs_in(tables: Mapping[str, Parsed]) -> dict[str, Parsed]:
@@ -253,30 +135,12 @@ def _repeats(one: Table, other: Table) -> bool:
 
 
 def _steps(table: Table) -> np.ndarray:
-    return table.column(next(key for key in table.keys if normal(key) in _STEPS))
+    return table.column(next(key for key in table.keys if normal(key) in STEPS))
 
 
-def _rows(table: str) -> Iterator[list[str]]:
-    """The cells of each row, of bounded length and without other tags than those of cells."""
-    starts = [x.start() for x in _ROW.finditer(table)][: _MAX_ROWS + 1]
-    for start, end in zip(starts, [*starts[1:], len(table)], strict=True):
-        row = _TAG.sub(lambda tag: f"<{tag[1]}{tag[2]}>" if tag[2] else "", table[start : min(end, start + _MAX_ROW)])
-        cells = (x[1][:_MAX_CELL] for x in islice(_CELL.finditer(_STRAY.sub("&lt;", row)), _MAX_COLUMNS))
-        yield [" ".join(unescape(cell).split()) for cell in cells]
-
-
-def _unfolded(grid: _Grid) -> _Grid:
-    """A table whose columns come again beside themselves, as one below the other."""
-    names, n = grid.names, len(grid.names)
-    for width in (w for w in range(2, n // 2 + 1) if n % w == 0 and names == names[:w] * (n // w)):
-        rows = [row[at : at + width] for at in range(0, n, width) for row in grid.rows]
-        return grid._replace(names=names[:width], rows=rows)
-    return grid
-
-
-def _metrics(grid: _Grid) -> Parsed | None:
+def _metrics(grid: Grid) -> Parsed | None:
     """The table as one of metrics by step, None where it is none; rows without a step are left out."""
-    grid = _unfolded(grid)
+    grid = unfolded(grid)
     names = grid.names
     runs = [[row[i] for row in grid.rows if i < len(row)] for i, x in enumerate(names) if normal(x) in RUN_KEYS]
     if not names_reward(names) or any(len({*words}) == len(words) for words in runs):
@@ -287,20 +151,20 @@ def _metrics(grid: _Grid) -> Parsed | None:
     table = parted(columns)
     if not any(names_reward((key,)) and table.has_numbers(key) for key in table.keys):
         return None
-    measured = [i for i, name in enumerate(names) if normal(name) not in _STEPS]
+    measured = [i for i, name in enumerate(names) if normal(name) not in STEPS]
     ranges = sum(range_in(row[i]) is not None for row in grid.rows for i in measured if i < len(row))
     note = (f"{counted(ranges, 'cell')} with the ends of a range, of which the middle is read",) if ranges else ()
     return Parsed(table, total_steps=grid.planned, notes=note)
 
 
-def _turned_metrics(grid: _Grid) -> Parsed | None:
+def _turned_metrics(grid: Grid) -> Parsed | None:
     """The table as one of metrics by step where its columns are steps; None where it is none, or of an evaluation."""
     table = None if _OF_EVALUATION.search(grid.above) else in_rows_of_steps(grid.names, grid.rows)
     found = None if table is None else _metrics(grid._replace(names=table[0], rows=table[1]))
     return None if found is None else found.noted("a row of the table is a metric and a column a step; it is turned")
 
 
-def _values(grid: _Grid) -> Parsed | None:
+def _values(grid: Grid) -> Parsed | None:
     """The one row of a table with a row for each metric and a column of their values; None where it is none."""
     numbers = [
         i
@@ -320,26 +184,26 @@ _MEASURED = ("entropy", "kl", "grad_norm", "learning_rate", "completion_length",
 _LEAST_MEASURED = 2
 
 
-def _without_reward(grid: _Grid) -> Parsed | None:
+def _without_reward(grid: Grid) -> Parsed | None:
     """A table of a training by its step and signals, whose reward has another name; None where it is none."""
-    if not any(normal(name) in _STEPS for name in grid.names) or (columns := _by_step(_unfolded(grid))) is None:
+    if not any(normal(name) in STEPS for name in grid.names) or (columns := _by_step(unfolded(grid))) is None:
         return None
     index = KeyIndex(table := parted(columns))
     measured = sum(bool(index.find(GENERIC.keys[name])) for name in _MEASURED)
     return Parsed(table) if table.n > LEAST_IN_TABLE and measured >= _LEAST_MEASURED else None
 
 
-def _by_step(grid: _Grid) -> dict[str, list[str]] | None:
+def _by_step(grid: Grid) -> dict[str, list[str]] | None:
     """Columns of the rows with a step, the step first; None where none of them is one of steps."""
     names = grid.names
     cells = [row for row in grid.rows if len(row) == len(names)]
-    places = [i for i, name in enumerate(names) if normal(name) in _STEPS]
+    places = [i for i, name in enumerate(names) if normal(name) in STEPS]
     places += [i for i in range(len(names)) if not places and are_steps([row[i] for row in cells])]
     if not places:
         return None
     step = places[0]
     kept = [(at, row) for row in cells if math.isfinite(at := step_in(row[step]))]
-    columns = {names[step] if normal(names[step]) in _COUNTERS else "step": [f"{at:.12g}" for at, _ in kept]}
+    columns = {names[step] if normal(names[step]) in COUNTERS else "step": [f"{at:.12g}" for at, _ in kept]}
     for i, name in enumerate(names):
         if name and i != step:
             name = HEAD_OF_STD.sub("", name)
@@ -392,7 +256,7 @@ def _read_marked_table(source: Source, wanted: str | None) -> Parsed:
             mended_by=Argument("format"),
         )
     taken = chosen_table(found, wanted)
-    placed = any(normal(key) in _STEPS for key in taken.table.keys)
+    placed = any(normal(key) in STEPS for key in taken.table.keys)
     planned = planned_in(source.text) if taken.total_steps is None and placed else None
     return taken if planned is None or planned < _steps(taken.table).max() else replace(taken, total_steps=planned)
 
@@ -409,9 +273,9 @@ def chosen_table(found: Mapping[str, Parsed], wanted: str | None) -> Parsed:
 def other_tables(text: str) -> list[str]:
     """Columns and rows of the tables of numbers in a page or a text that have no rewards or no steps, in words."""
     found = []
-    for grid in (*_html_grids(text), *_text_grids(text)):
+    for grid in (*html_grids(text), *text_grids(text)):
         n = sum(any(math.isfinite(to_float(cell)) for cell in row) for row in grid.rows)
-        placed = any(normal(name) in _STEPS for name in grid.names)
+        placed = any(normal(name) in STEPS for name in grid.names)
         lacks = "steps" if names_reward(grid.names) and not placed else "rewards"
         if n and _metrics(grid) is None:
             turned = [row for row in grid.rows if row and is_total_reward(row[0])]
@@ -425,7 +289,7 @@ def other_tables(text: str) -> list[str]:
 
 def _contents(table: Table) -> str:
     """Description of a table, for a choice among several."""
-    if not any(normal(key) in _STEPS for key in table.keys):
+    if not any(normal(key) in STEPS for key in table.keys):
         return counted(table.n, "row")
     step = _steps(table)
     key = next((key for key in table.keys if names_reward((key,))), None)
