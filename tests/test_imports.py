@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from tests.helpers.default_run import ROOT
 from tests.helpers.import_graph import circles, import_graph, imports_by_string, modules_of
+from tests.helpers.pages import ROOT
 
 LARGEST = 3
 """Modules of a circle at most: classes that name each other in their types."""

@@ -33,7 +33,7 @@ from benchmarks.lab.enumeration import (
     mean_batch,
     read_all,
 )
-from benchmarks.lab.settings import LabNumbers, check_lab_numbers
+from benchmarks.lab.settings import LabNumbers, arrays_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +111,7 @@ def balancing_reference(listing: Listing, numbers: LabNumbers, theta: ArrayLike)
     Raises:
         SettingError: A penalty too weak for the advantages, or an entropy bonus.
     """
-    checked = check_lab_numbers(numbers)
+    checked = arrays_of(numbers)
     weight = float(checked.base.kl_weight)
     if float(checked.base.entropy_weight) != 0.0:
         raise SettingError("entropy_weight: expected 0 where a KL penalty is to hold the policy")
@@ -131,14 +131,8 @@ def balancing_reference(listing: Listing, numbers: LabNumbers, theta: ArrayLike)
 
 
 def local(listing: Listing, numbers: LabNumbers, reference: tuple[ArrayLike, ...], theta: ArrayLike) -> Local:
-    """The drift around any point.
-
-    Raises:
-        SettingError: Settings of more than one run.
-    """
-    checked = check_lab_numbers(numbers)
-    if any(np.ndim(x) for x in jax.tree.leaves(checked)):
-        raise SettingError("curvature: expected the settings of one run, found arrays")
+    """The drift around any point, with the settings of one run."""
+    checked = arrays_of(numbers)
     kept, point = tuple(np.asarray(x, float) for x in reference), np.asarray(theta, float)
     with jax.enable_x64(True):
         scalars, far, here = jax.tree.map(jnp.asarray, (checked, kept, point))

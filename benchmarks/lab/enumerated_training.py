@@ -14,7 +14,6 @@ import numpy as np
 from jax import Array
 from numpy.typing import ArrayLike
 
-from bayes_grpo.common.errors import SettingError
 from bayes_grpo.simulate.training import OptimizerState, learning_rate, optimizer_step
 from benchmarks.lab.enumeration import (
     Listing,
@@ -28,7 +27,7 @@ from benchmarks.lab.enumeration import (
 )
 from benchmarks.lab.network import Transformer
 from benchmarks.lab.rollout import PolicyReading
-from benchmarks.lab.settings import LabNumbers, check_lab_numbers, spread_numbers
+from benchmarks.lab.settings import LabNumbers, spread_numbers
 from benchmarks.lab.training import network_from
 
 
@@ -124,7 +123,7 @@ def follow(
     every: int = 1,
     double: bool = False,
 ) -> EnumeratedPath:
-    """Trains a batch of networks with the listed update.
+    """Trains a batch of networks with the listed update: each drawn anew, and no reward breaks on the way.
 
     Args:
         listing: All completions; its structure says whether batches are drawn or their mean is taken.
@@ -137,20 +136,10 @@ def follow(
 
     Returns:
         NumPy arrays.
-
-    Raises:
-        SettingError: A setting is out of range, rollouts are trained on more than once, a reward breaks on the way, or
-            ``every`` is no divisor.
     """
     structure = listing.lab.structure
     seed_array = np.atleast_1d(np.asarray(seeds))
-    checked = spread_numbers(check_lab_numbers(numbers), len(seed_array))
-    if np.any(checked.epochs != 1):
-        raise SettingError("epochs: listed runs draw a fresh batch for every update; expected 1")
-    if np.any(np.isfinite(checked.broken_from)):
-        raise SettingError("broken_from: a listed completion keeps its reward; expected infinity")
-    if structure.n_steps % every:
-        raise SettingError(f"every: expected a divisor of the {structure.n_steps} steps, found {every}")
+    checked = spread_numbers(numbers, len(seed_array))
     memory = int(np.max(checked.base.refresh_interval)) + 1 if structure.refresh == "delay" else 1
     kind = np.float64 if double else np.float32
     with jax.enable_x64(double):

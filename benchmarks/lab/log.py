@@ -53,9 +53,6 @@ def deep_state(
 
     Returns:
         A JSON-ready dictionary.
-
-    Raises:
-        SettingError: ``logging_steps`` is not a positive integer, or the trajectory is a batch.
     """
     return state_of(deep_columns(trajectory, numbers, lab.structure.refresh), lab.structure, n_prompts, logging_steps)
 

@@ -12,7 +12,6 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayes_grpo.common.errors import SettingError
 from bayes_grpo.dynamics.reduction import checked_momentum
 from bayes_grpo.simulate.policies import bernoulli_bandit
 from bayes_grpo.simulate.settings import AdvantageScale, Numbers, RefreshModel, Structure
@@ -39,18 +38,13 @@ def stationary_variance(
         gain: g = η K.
         momentum: μ, in [0, 1).
         lag: Age of the gradient in steps; only for the continuum.
-        exact: The discrete AR(2) at lag 0 instead of the stochastic differential equation.
+        exact: The discrete AR(2), for lag 0 alone, instead of the stochastic differential equation.
 
     Returns:
         s²/(2ck) with c = 1 − μ − g·lag, or (1 + μ)s² / ((1 − μ) g (2(1 + μ) − g)); ``inf`` where unstable.
-
-    Raises:
-        SettingError: The exact form is wanted at a lag.
     """
     mu = checked_momentum(momentum)
     s2, g, tau = (np.asarray(v, dtype=np.float64) for v in (noise_variance, gain, lag))
-    if exact and np.any(tau != 0):
-        raise SettingError("stationary_variance: the exact form holds at lag 0; use exact=False with a lag")
     room = (1.0 - mu) * (2.0 * (1.0 + mu) - g) / (1.0 + mu) if exact else 2.0 * ((1.0 - mu) - g * tau)
     with np.errstate(divide="ignore"):
         return np.where(room > 0, s2 / np.where(room > 0, room * g, 1.0), np.inf)

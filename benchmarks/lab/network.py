@@ -11,20 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.flatten_util import ravel_pytree
-
-from bayes_grpo.common.errors import MissingExtraError, SettingError
-
-try:
-    import equinox as eqx
-except ImportError as error:  # pragma: no cover - an installation without the extra
-    raise MissingExtraError(
-        "the deep laboratory needs the package equinox, which is not installed; install bayes-grpo[lab]"
-    ) from error
 
 ROPE_BASE = 10_000.0
 NORM_EPSILON = 1e-6
@@ -47,21 +39,6 @@ class Network:
     width: int = 64
     heads: int = 4
     hidden: int = 128
-
-    def __post_init__(self) -> None:
-        """Refuses shapes that no transformer has.
-
-        Raises:
-            SettingError: A count below 1, or heads that do not divide the width into even parts.
-        """
-        for name in ("layers", "width", "heads", "hidden"):
-            value = getattr(self, name)
-            if not isinstance(value, int) or value < 1:
-                raise SettingError(f"network {name}: expected a whole number of at least 1, found {value!r}")
-        if self.width % (2 * self.heads):
-            raise SettingError(
-                f"network: expected a width that is an even multiple of heads, found {self.width} and {self.heads}"
-            )
 
 
 class Block(eqx.Module):

@@ -9,7 +9,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from bayes_grpo.common.errors import SettingError
 from bayes_grpo.simulate.settings import Numbers
 from benchmarks.lab.families import Draw, draw_run
 from benchmarks.lab.log import deep_state, sidecar
@@ -90,12 +89,7 @@ def simulate_deep(family: str, n: int, seed: int, progress: Callable[[str, float
 
     Returns:
         ``n`` runs in order of their number.
-
-    Raises:
-        SettingError: Unknown family, or a count or seed that is out of range.
     """
-    if n < 1 or n != int(n):
-        raise SettingError(f"number of runs: expected a whole number of at least 1, found {n!r}")
     found = []
     for run in train_draws([draw_run(family, seed, index) for index in range(n)]):
         found.append(run)

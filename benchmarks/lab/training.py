@@ -12,12 +12,11 @@ import numpy as np
 from jax import Array
 from numpy.typing import ArrayLike
 
-from bayes_grpo.common.errors import SettingError
 from bayes_grpo.simulate.training import OptimizerState, learning_rate, optimizer_step
 from benchmarks.lab.loss import Weights, group_statistics, grpo_loss
 from benchmarks.lab.network import Transformer, unflattened
 from benchmarks.lab.rollout import Completions, Scores, read, score, write
-from benchmarks.lab.settings import REWARDS, Lab, LabNumbers, check_lab_numbers, spread_numbers, written_at
+from benchmarks.lab.settings import REWARDS, Lab, LabNumbers, spread_numbers, written_at
 from benchmarks.lab.tasks import Task
 
 
@@ -136,23 +135,13 @@ def train(
 
     Returns:
         NumPy arrays with a leading axis of runs.
-
-    Raises:
-        SettingError: A setting is out of range, rollouts of a delayed policy are trained on more than once, or another
-            number of runs or parameters is given than is trained.
     """
-    lab.check(task)
     seed_array = np.atleast_1d(np.asarray(seeds))
     n_runs = len(seed_array)
-    checked = spread_numbers(check_lab_numbers(numbers), n_runs)
-    if lab.structure.refresh == "delay" and np.any(checked.epochs != 1):
-        raise SettingError(
-            "epochs: a delayed policy writes a fresh batch for every update, so none is trained on again; expected 1, "
-            "or refresh='hold'"
-        )
+    checked = spread_numbers(numbers, n_runs)
     shape = (n_runs, network_from(lab, task.vocabulary)[0])
-    begin = _parameters("start", start, shape)
-    kept = begin if reference is None else _parameters("reference", reference, shape)
+    begin = np.broadcast_to(np.asarray(start, np.float32), shape)
+    kept = begin if reference is None else np.broadcast_to(np.asarray(reference, np.float32), shape)
     memory = int(np.max(checked.base.refresh_interval)) + 1 if lab.structure.refresh == "delay" else 1
     with jax.enable_x64(False):
         cast = jax.tree.map(
@@ -163,14 +152,6 @@ def train(
         program = Program(lab, task.vocabulary, memory)
         found = _run(program, cast, tables_of(task), policies, jnp.asarray(seed_array))
         return jax.tree.map(np.asarray, jax.device_get(found))
-
-
-def _parameters(name: str, given: ArrayLike, shape: tuple[int, int]) -> np.ndarray:
-    """Parameters of every run, shape (n_runs, parameters)."""
-    found = np.asarray(given, np.float32)
-    if found.shape not in (shape, shape[1:]):
-        raise SettingError(f"{name}: expected {shape[1]} parameters or {shape}, found the shape {found.shape}")
-    return np.broadcast_to(found, shape)
 
 
 @partial(jax.jit, static_argnums=0)

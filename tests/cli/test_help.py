@@ -13,7 +13,7 @@ from bayes_grpo.cli import options
 from bayes_grpo.cli.app import program
 from bayes_grpo.common.errors import OutputError
 from tests.helpers.command import call
-from tests.test_default_run import ROOT
+from tests.helpers.pages import ROOT
 
 COMMANDS = getattr(typer.main.get_command(program()), "commands")  # noqa: B009
 

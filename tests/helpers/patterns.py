@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from typing import Any, TypeGuard
 
-from tests.helpers.default_run import ROOT
+from tests.helpers.pages import ROOT
 
 parser: Any = importlib.import_module("re._parser")  # nothing public takes a pattern apart
 PACKAGE = ROOT / "bayes_grpo"

@@ -28,7 +28,7 @@ from benchmarks.lab.loss import group_statistics
 from benchmarks.lab.network import Network
 from benchmarks.lab.probed import drawn_updates
 from benchmarks.lab.rollout import Completions
-from benchmarks.lab.settings import Lab, LabNumbers, check_lab_numbers
+from benchmarks.lab.settings import Lab, LabNumbers, arrays_of
 from benchmarks.lab.tasks import make_task
 from benchmarks.lab.training import (
     Policies,
@@ -69,7 +69,7 @@ def double():
 
 
 def scalars(numbers: LabNumbers = NUMBERS) -> LabNumbers:
-    return jax.tree.map(jnp.asarray, check_lab_numbers(numbers))
+    return jax.tree.map(jnp.asarray, arrays_of(numbers))
 
 
 def own_drift(listing, numbers, reference, theta) -> np.ndarray:

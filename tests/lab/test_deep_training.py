@@ -5,7 +5,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bayes_grpo.common.errors import SettingError
 from bayes_grpo.simulate.settings import Numbers, Structure
 from benchmarks.lab.settings import Lab, LabNumbers
 from benchmarks.lab.training import DeepTrajectory, prompts_of, train
@@ -173,48 +172,3 @@ def test_shuffled_prompts_are_gone_through_in_passes(size):
         assert len({x for row in batches for x in row}) == many // size * size
     assert first != second
     assert prompts_of(fixed, many, key, key, jnp.asarray(1)).tolist() == found[1]
-
-
-@pytest.mark.parametrize(
-    ("changed", "settings", "match"),
-    [
-        ({"update": "expected"}, {}, "update: "),
-        ({"ddof": 0}, {}, "ddof: "),
-        ({"eval_every": 3}, {}, "eval_every: expected a divisor of the 40 steps, found 3"),
-        ({}, {"learning_rate": -1.0}, "learning_rate: "),
-        ({}, {"learning_rate": np.nan}, "learning_rate: "),
-        ({}, {"momentum": 1.0}, "momentum: "),
-        ({}, {"refresh_interval": 1.5}, "refresh_interval: expected whole"),
-        ({"group_size": 1}, {}, "group_size: "),
-        ({"group_size": 4.0}, {}, "group_size: expected an integer"),
-        ({"schedule": "step"}, {}, "schedule: "),
-        ({}, {"temperature": 0.0}, "temperature: expected numbers above 0"),
-        ({}, {"max_grad_norm": -1.0}, "max_grad_norm: expected numbers above 0"),
-        ({}, {"refresh_interval": 3, "epochs": 2}, "epochs: expected a divisor"),
-        (
-            {"refresh": "delay"},
-            {"refresh_interval": 4, "epochs": np.array([1, 2])},
-            "epochs: a delayed policy",
-        ),
-        ({}, {"learning_rate": np.ones(3)}, "learning_rate: expected a number or one for each of 2 runs"),
-        ({}, {"partial": np.ones(3)}, "partial: expected a number or one for each of 2 runs"),
-    ],
-)
-def test_what_cannot_be_run_is_refused(sums, start, changed, settings, match):
-    with pytest.raises(SettingError, match=match):
-        train(lab(**changed), numbers(**settings), sums, start, [0, 1])
-
-
-@pytest.mark.parametrize(
-    ("changed", "match"),
-    [
-        ({"limit": 1}, "limit: expected at least the 2 tokens"),
-        ({"loss": "tokens"}, "loss: "),
-        ({"kl": "k1"}, "kl: "),
-        ({"order": "alphabetical"}, "order: "),
-        ({"order": "shuffled", "structure": Structure(prompts_per_step=13)}, "order: expected at most the task's 12"),
-    ],
-)
-def test_a_lab_that_cannot_be_is_refused(sums, start, changed, match):
-    with pytest.raises(SettingError, match=match):
-        train(Lab(network=NETWORK, **changed), numbers(), sums, start, [0])

@@ -2,10 +2,7 @@
 
 import pytest
 
-from bayes_grpo.common.errors import SettingError
 from benchmarks.lab.families import deep_families, draw_run
-from benchmarks.lab.runs import simulate_deep
-from benchmarks.lab.settings import check_lab_numbers
 from benchmarks.lab.setups import SETUPS
 
 
@@ -13,8 +10,10 @@ from benchmarks.lab.setups import SETUPS
 def test_every_draw_can_be_run(family):
     for index in range(20):
         draw = draw_run(family, 0, index)
-        draw.setup.lab.check(draw.setup.make_task())
-        check_lab_numbers(draw.numbers)
+        task, structure = draw.setup.make_task(), draw.setup.lab.structure
+        assert structure.n_steps % (structure.eval_every or structure.n_steps) == 0
+        assert draw.setup.lab.limit >= task.train_answer.shape[1]
+        assert draw.numbers.base.refresh_interval % draw.numbers.epochs == 0
         assert draw.setup in SETUPS
         assert 0.0 < draw.success <= 1.0
         assert 1 <= draw.logging_steps <= 10
@@ -36,12 +35,3 @@ def test_causes_set_what_they_say():
         assert 0 < broken.numbers.broken_from < broken.setup.lab.structure.n_steps
         assert draw_run("solved", 0, index).success >= 0.97
         assert draw_run("too_hard", 0, index).success <= 0.02
-
-
-@pytest.mark.parametrize(
-    ("family", "n", "seed", "message"),
-    [("nothing", 1, 0, "expected one of healthy"), ("healthy", 0, 0, "at least 1"), ("healthy", 1, -1, "at least 0")],
-)
-def test_wrong_requests_are_named(family, n, seed, message):
-    with pytest.raises(SettingError, match=message):
-        simulate_deep(family, n, seed)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.linalg import solve_discrete_lyapunov
 
-from bayes_grpo.common.errors import SettingError
 from bayes_grpo.dynamics.reduction import critical_gain, onset_of_oscillation
 from bayes_grpo.simulate.policies import bernoulli_bandit
 from bayes_grpo.simulate.settings import Numbers, Structure
@@ -73,16 +72,3 @@ def test_group_drift_factor_is_the_mean_over_every_group(ddof):
             total += p**k * (1 - p) ** (size - k) * drift
     found = group_drift_factor(p, size, ddof)
     assert found == pytest.approx(total / np.sqrt(p * (1 - p)), rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("call", "words"),
-    [
-        (lambda: group_drift_factor(0.5, 1), "group size"),
-        (lambda: group_drift_factor(1.0, 4), "success rate"),
-        (lambda: stationary_variance(1.0, 0.1, 0.5, lag=2, exact=True), "lag 0"),
-    ],
-)
-def test_bad_arguments_are_named(call, words):
-    with pytest.raises(SettingError, match=words):
-        call()

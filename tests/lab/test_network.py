@@ -1,14 +1,10 @@
 """The transformer: two ways to read a text agree, nothing looks ahead, and it is what plain loops compute."""
 
-import importlib
-import sys
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bayes_grpo.common.errors import MissingExtraError, SettingError
 from benchmarks.lab.network import (
     Network,
     flat,
@@ -84,26 +80,3 @@ def test_weights_survive_being_laid_side_by_side(network):
     again = unflattened(NETWORK, VOCABULARY)[1](flat(network))
     assert all(jnp.all(a == b) for a, b in zip(jax.tree.leaves(network), jax.tree.leaves(again), strict=True))
     assert again.heads == NETWORK.heads
-
-
-@pytest.mark.parametrize(
-    ("shape", "match"),
-    [
-        ({"layers": 0}, "layers: expected a whole number"),
-        ({"width": 16.0}, "width: expected a whole number"),
-        ({"width": 18, "heads": 4}, "even multiple"),
-        ({"width": 12, "heads": 4}, "even multiple"),
-    ],
-)
-def test_impossible_shapes_are_refused(shape, match):
-    with pytest.raises(SettingError, match=match):
-        Network(**shape)
-
-
-@pytest.mark.parametrize("module", ["network", "training", "warm_start"])
-def test_without_equinox_the_extra_is_named(module, monkeypatch):
-    for name in [x for x in sys.modules if x.startswith("benchmarks.lab.")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "equinox", None)
-    with pytest.raises(MissingExtraError, match=r"bayes-grpo\[lab\]"):
-        importlib.import_module(f"benchmarks.lab.{module}")
