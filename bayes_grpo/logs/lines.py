@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any
 
 from bayes_grpo.common.errors import MENDING, Argument, LogReadError
 from bayes_grpo.common.text import ANSI, clean, counted
 from bayes_grpo.logs.formats import Source
-from bayes_grpo.logs.keyindex import in_english
+from bayes_grpo.logs.keyindex import KeyIndex, in_english
 from bayes_grpo.logs.settings import Provenance, Setting
+from bayes_grpo.logs.table import Table
+from bayes_grpo.logs.trainers import GENERIC, identify
 
 _BAR = re.compile(r"(\d{1,9})/(\d{1,9}) \[([^\]\n]{0,80})\]?")
 _BAR_TEXT = re.compile(r"[^|}\n]{0,80}?\d{1,3}%(?:\|[^|\n]{0,400}+\|)?\s{0,4}\d{1,9}/\d{1,9} \[[^\]\n]{0,80}\]?")
@@ -34,6 +38,8 @@ MAX_LINE = 65_536
 """Characters of a line of console text; a longer one is no row of metrics, and is passed over with a note."""
 PASTED = 20_000
 """Characters of a text that was pasted."""
+_LOOKED_AT = 100
+"""Rows whose keys say which trainer wrote them."""
 
 
 type Bars = tuple[tuple[int, int, bool, bool], ...]
@@ -93,6 +99,11 @@ _TOTAL = re.compile(
 def is_total_reward(key: str) -> bool:
     """Whether a name says no more than that it is the reward, or its mean."""
     return _TOTAL.fullmatch(key if key.isascii() else in_english(key)) is not None
+
+
+def of_a_trainer(rows: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether the keys of the first rows are those of a trainer that is known."""
+    return identify(KeyIndex(Table.from_rows(islice(rows, _LOOKED_AT)))) is not GENERIC
 
 
 def std_of(name: str) -> str:

@@ -105,8 +105,7 @@ def reason(d: Diagnosis) -> str:
     """The evidence for the status, past episodes, a loss of 0, a negative KL, and parts that never paid."""
     detail = sentence_case(d.status.finding.detail) or f"Based on {d.status.evidence}."
     negative = as_sentence(d.evidence.get("negative_kl", ""))
-    # Form without the task names them itself.
-    unpaid = "" if d.status.finding.kind == "form_without_task" else as_sentence(d.evidence.get("unpaid_parts", ""))
+    unpaid = as_sentence(d.evidence.get("unpaid_parts", ""))
     return " ".join(x for x in (detail, d.status.past, _zeros(d), negative, unpaid) if x)
 
 

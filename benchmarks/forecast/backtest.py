@@ -174,7 +174,7 @@ def report(found: list[dict[str, Any]], repos: dict[str, str]) -> dict[str, Any]
         "over repositories": by_authors,
         "coverage": {f"origin_{100 * o:.0f}": c for o, (_, c) in ours.by_origin.items()},
         "highest_tenth": float(counts[-1]),
-        "flat_behind": max(0.0, *(g["ratio"] - 1.0 for g in groups.values() if g["logs"] >= SEVERAL)),
+        "flat_behind": max([0.0, *(g["ratio"] - 1.0 for g in groups.values() if g["logs"] >= SEVERAL)]),
         "table": json_safe([asdict(line) for line in result.lines]),
         "by_repository": groups,
         "pit": counts.tolist(),

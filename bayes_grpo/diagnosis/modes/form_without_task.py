@@ -33,12 +33,10 @@ class FormWithoutTask(Mode):
         return dead & (formal > THRESHOLDS.half * np.maximum(view.reward.recent, 0.0)) & (formal > 0.0)
 
     def text(self, view: RunView, first: float, last: float) -> str:
-        """Level of the task's components, and those that never moved."""
+        """Level of the task's components."""
         task, _ = _kinds(view)
         levels = [f"{plain(name, 40)} is at {float(np.median(x.now)):.2g}" for name, x in task.items()]
-        dead = [plain(name, 40) for name, x in view.paths.components.items() if x.logged.constant and not x.value.any()]
-        never = f"; {', '.join(dead)} never gave any" if dead else ""
-        return f"{', '.join(levels)} of {max(_height(x) for x in task.values()):.2g}{never}" if levels else ""
+        return f"{', '.join(levels)} of {max(_height(x) for x in task.values()):.2g}" if levels else ""
 
 
 def _kinds(view: RunView) -> tuple[dict[str, SignalPath], dict[str, SignalPath]]:

@@ -37,9 +37,8 @@ class Plateaued(Mode):
         last = level - level[:, place * 3 // 4]
         gain = level - path.start[:, None]
         goes_on = (gain > THRESHOLDS.material * path.span) & (late > THRESHOLDS.half * 0.5 * gain)
-        low = path.low if np.isfinite(path.low) else float(path.logged.value.min())
         fall = -np.minimum(late, last)
-        falls = (fall >= THRESHOLDS.fell * (path.best_so_far - low)) & (fall >= THRESHOLDS.rises * path.span)
+        falls = (fall >= THRESHOLDS.fell * (path.best_so_far - path.floor)) & (fall >= THRESHOLDS.rises * path.span)
         return (np.abs(late) < near) & (np.abs(last) < near) & ~goes_on & ~falls & (place > 0)
 
     def text(self, view: RunView, first: float, last: float) -> str:

@@ -12,13 +12,14 @@ from sys import intern
 
 from bayes_grpo.common.text import ANSI, counted, listed
 from bayes_grpo.logs.formats import NO_REWARDS, Evidence, Parsed, Reader, Source
-from bayes_grpo.logs.keyindex import KeyIndex, normal, of_evaluation
+from bayes_grpo.logs.keyindex import normal, of_evaluation
 from bayes_grpo.logs.lines import (
     PASTED,
     is_total_reward,
     lines_of,
     names_reward,
     nothing_found,
+    of_a_trainer,
     planned_in,
     settings_in,
     std_of,
@@ -26,7 +27,7 @@ from bayes_grpo.logs.lines import (
     usual,
 )
 from bayes_grpo.logs.table import Table, to_float
-from bayes_grpo.logs.trainers import GENERIC, TRAINERS, identify
+from bayes_grpo.logs.trainers import TRAINERS
 
 _WORD = r"(?:global[ _]step|training[ _]step|train[ _]step|step|iteration|iter|update)"
 _LINE_STEP = re.compile(
@@ -82,8 +83,6 @@ _LEAST_ROWS = 3
 _LEAST_KEYS = 4
 """Numbers in a line or below a heading that are metrics, and not a sentence."""
 _SHARE = 0.8
-_LOOKED_AT = 100
-"""Rows whose keys say which trainer wrote them."""
 
 type Placed = tuple[dict[str, float], float, float, bool]
 """A row, planned steps, planned epochs (0 without any), and whether the step is one of its epoch."""
@@ -113,8 +112,7 @@ def line_reader(
             return Evidence(mark, rewarded)
         if pasted:
             return Evidence(0, rewarded)
-        known = found and not rewarded and identify(KeyIndex(Table.from_rows(found[:_LOOKED_AT]))) is not GENERIC
-        return NO_REWARDS if known else None
+        return NO_REWARDS if found and not rewarded and of_a_trainer(found) else None
 
     def read(source: Source, wanted: str | None) -> Parsed:
         found = list(rows(source.text))

@@ -14,11 +14,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayes_grpo.logs.formats import NO_REWARDS, Evidence, Parsed, Reader, Source, parsed_rows
-from bayes_grpo.logs.keyindex import KeyIndex, marked_evaluation
-from bayes_grpo.logs.lines import Bars, lines_of, names_reward, nothing_found, planned_in, settings_in, too_long, usual
+from bayes_grpo.logs.keyindex import marked_evaluation
+from bayes_grpo.logs.lines import (
+    Bars,
+    lines_of,
+    names_reward,
+    nothing_found,
+    of_a_trainer,
+    planned_in,
+    settings_in,
+    too_long,
+    usual,
+)
 from bayes_grpo.logs.readers.json_text import before_cut, begins_json, parse_line
-from bayes_grpo.logs.table import Table, to_float
-from bayes_grpo.logs.trainers import GENERIC, identify
+from bayes_grpo.logs.table import to_float
 from bayes_grpo.logs.trainings import CLOSING, starts_of
 
 _OPEN = re.compile(r"\{\s*['\"]|\A\s{0,40}\{\s{0,8}\Z")
@@ -47,8 +56,6 @@ _HEADING = re.compile(r"#{1,6} [^{}]{1,200}\Z")
 _PANEL = ("│", "┃", "║")
 """How a line of a panel begins, in which a trainer shows prompts and completions, whatever these hold."""
 _MAX_LENGTH = 20_000
-_LOOKED_AT = 100
-"""Rows whose keys say which trainer wrote them."""
 _MAX_DEPTH = 8
 _MAX_COUNT = 64
 _NEARLY = 1.2
@@ -77,8 +84,7 @@ def _sniff_console_dict(source: Source) -> Evidence | None:
     *found, _ = _dicts(source.head)
     if rows := sum(names_reward(x.row) for x in found):
         return Evidence(2, rows)
-    others = KeyIndex(Table.from_rows(x.row for x in found[:_LOOKED_AT]))
-    return NO_REWARDS if found and identify(others) is not GENERIC else None
+    return NO_REWARDS if found and of_a_trainer(x.row for x in found) else None
 
 
 def _read_console_dict(source: Source, wanted: str | None) -> Parsed:
