@@ -21,7 +21,7 @@ from bayes_grpo.logs.run import Run
 
 if TYPE_CHECKING:
     from bayes_grpo.diagnosis.result import Diagnosis
-    from bayes_grpo.views.html import Drawn
+    from bayes_grpo.views.html import FigureImage
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +38,7 @@ class Report(Shown):
     document: Document
     results: Mapping[str, Any]
     failed: bool = False
-    images: dict[Drawing, Drawn | None] = field(default_factory=dict, repr=False)
+    images: dict[Drawing, FigureImage | None] = field(default_factory=dict, repr=False)
 
     @property
     def sentence(self) -> str:
@@ -128,7 +128,7 @@ def report_run(
     known: dict[str, Part[Any]] = {"diagnosis": early.diagnosis}
     if not full and "regimes" not in without:
         known["regimes"] = Part(reason=NOT_COMPARED)
-    images: dict[Drawing, Drawn | None] = {}
+    images: dict[Drawing, FigureImage | None] = {}
 
     def page(found: Analysis) -> Report:
         found = replace(found, **known)

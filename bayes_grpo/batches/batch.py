@@ -89,12 +89,12 @@ def batch(
     kept = None if table is None else journal_of(table)
     skipped = set() if table is None or kept is None else {table.resolve(), kept.resolve()}
     units: list[BatchUnit] = []
-    for n, log in enumerate(survey(logs, options, skipped), 1):
+    for n, log in enumerate(find_logs(logs, options, skipped), 1):
         progress(f"reading: {n} logs")
         units.append(BatchUnit(log, parts, settings, options))
     done = finished_rows(kept, resume)
     resumed = len({u.key for u in units} & set(done))
-    for key, row, finished in _work_through(units, done, jobs, executor, progress):
+    for key, row, finished in _run_units(units, done, jobs, executor, progress):
         done[key] = row
         if finished:
             keep_row(kept, key, row)
@@ -123,7 +123,7 @@ def _check(
         check_table(table)
 
 
-def _work_through(
+def _run_units(
     units: Sequence[BatchUnit], done: Collection[str], jobs: int, executor: Executor | None, progress: StageProgress
 ) -> Iterator[tuple[str, BatchRow, bool]]:
     """Key and row of each unit that is not done, and whether it is finished or the next call has to do it again."""
@@ -156,7 +156,7 @@ def _words(error: Exception) -> str:
     return plain(error if isinstance(error, BayesGrpoError) else f"{type(error).__name__}: {error}", 1000)
 
 
-def survey(logs: Logs, read: Mapping[str, Any], skipped: Collection[Path] = ()) -> Iterator[Log]:
+def find_logs(logs: Logs, read: Mapping[str, Any], skipped: Collection[Path] = ()) -> Iterator[Log]:
     """Finds the logs, each once, in the order in which they are named.
 
     Args:

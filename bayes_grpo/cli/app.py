@@ -40,7 +40,7 @@ FLAGS = {
 """Parameter of a public function → its flag, where that has another name."""
 
 
-def each_by_itself(words: Sequence[str]) -> list[str]:
+def repeat_flags(words: Sequence[str]) -> list[str]:
     """Arguments with ``--a LOG LOG`` written as ``--a LOG --a LOG``, which is all that the parser takes."""
     if words[:1] != ["compare-runs"]:
         return list(words)
@@ -123,7 +123,7 @@ def main() -> None:
             try:
                 words = sys.argv[1:]
                 app = program(words[:1] if words[:1] and words[0] in COMMANDS else COMMANDS)
-                app(each_by_itself(words))
+                app(repeat_flags(words))
             finally:
                 gone = sys.stdout is not output
                 sys.stdout = output
@@ -135,19 +135,19 @@ def main() -> None:
             text = f"{_flag(error.parameter)}: {text}" if error.parameter else text
             _fail(plain(text, 2000), EXIT_USAGE if error.parameter or isinstance(error, PriorError) else EXIT_INPUT)
         except BrokenPipeError:  # the reader closed the pipe
-            _let_go_of_output()
+            _discard_output()
             raise SystemExit(0) from None
         except OSError as error:
             if error.errno not in _NO_ROOM:
                 raise
-            _let_go_of_output()
+            _discard_output()
             _fail(f"standard output: cannot write there ({error.strerror}); free some room", EXIT_INPUT)
 
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG)
 
 
-def _let_go_of_output() -> None:
+def _discard_output() -> None:
     """Sends what is still to be written nowhere, so that the end of the interpreter does not stumble over it."""
     with suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)

@@ -103,8 +103,8 @@ def dask_executor(address: str | None) -> Iterator[Executor | None]:
 
 def _runs_of(logs: list[str], read: Mapping[str, Any]) -> list[bg.Run]:
     """The runs of a batch, each under its name in the table."""
-    from bayes_grpo.batches.batch import survey
+    from bayes_grpo.batches.batch import find_logs
     from bayes_grpo.batches.unit import read_of
 
-    found = (log for log in survey(logs, read) if not log.error)
+    found = (log for log in find_logs(logs, read) if not log.error)
     return [replace(read_of(log, read), name=log.name) for log in found]

@@ -71,7 +71,7 @@ def signal(value: str) -> None:
         raise FitError(f"expected auto, reward or eval, found {plain(value, 60)!r}", parameter="signal")
 
 
-def there(logs: Iterable[str | Path]) -> None:
+def check_logs_exist(logs: Iterable[str | Path]) -> None:
     """Refuses logs none of which exists; patterns and addresses are read later.
 
     Raises:
@@ -85,13 +85,13 @@ def there(logs: Iterable[str | Path]) -> None:
         )
 
 
-def there_or_in(logs: Iterable[str]) -> None:
+def check_runs_exist(logs: Iterable[str]) -> None:
     """The same for commands over several logs, where a run of several in a file is ``FILE#RUN``.
 
     Raises:
         LogReadError: No path exists.
     """
-    there(file_and_run(name)[0] for name in logs)
+    check_logs_exist(file_and_run(name)[0] for name in logs)
 
 
 def horizon(horizon: float | None, run: Run) -> None:

@@ -9,8 +9,8 @@ from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
     COMPUTING,
     AllRows,
-    Around,
     LogFile,
+    OtherParts,
     OutputWithPlot,
     Reading,
     Regimes,
@@ -51,5 +51,5 @@ def compare(
         )
         progress("writing", 1.0)
         output.save(lambda: bg.plot_comparison(found))
-    output.show(found, Around(run=run))
+    output.show(found, OtherParts(run=run))
     end_unless_converged(not found.not_converged)

@@ -14,8 +14,8 @@ from bayes_grpo.cli.options import (
     OUTPUT,
     REGIME,
     AllRows,
-    Around,
     LogFile,
+    OtherParts,
     OutputWithPlot,
     Reading,
     Seed,
@@ -93,7 +93,7 @@ def fit(
         output.save(lambda: bg.plot_fit(result, bg.view(summary).answer))
     diagnosis = found.diagnosis.value
     status = None if diagnosis is None else diagnosis.status
-    output.show(summary, Around(run=run, diagnosis=diagnosis, status=status, parts={"Check": found.check}))
+    output.show(summary, OtherParts(run=run, diagnosis=diagnosis, status=status, parts={"Check": found.check}))
     end_unless_converged(summary.convergence.passed)
 
 

@@ -13,9 +13,9 @@ from bayes_grpo.cli import checks
 from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
     COMPUTING,
-    Around,
     HorizonStep,
     LogFile,
+    OtherParts,
     OutputWithPlot,
     Reading,
     ReferenceRunsFlag,
@@ -120,7 +120,7 @@ def forecast(
         events = {} if stop is None else {"recommended stop": stop}
         output.save(lambda: bg.plot_forecast(ahead.forecast, bg.view(summary).answer, reach=reach or (), events=events))
     parts = _half_way(run, settings) if output.details and not output.json_ else {}
-    around = Around(
+    around = OtherParts(
         run=run,
         diagnosis=found.diagnosis.value,
         status=found.status or status,

@@ -88,10 +88,12 @@ def server_of(folder: Path, pages: Path | None = None) -> MCPServer:
 
     server = MCPServer("bayes-grpo", instructions=INSTRUCTIONS, version=bg.__version__, log_level="WARNING")
     for tool in (inspect, diagnose, forecast):
-        server.add_tool(_answering(tool), annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False))
+        server.add_tool(
+            _with_readable_errors(tool), annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False)
+        )
     if pages is not None:
         writes = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False)
-        server.add_tool(_answering(report), annotations=writes)
+        server.add_tool(_with_readable_errors(report), annotations=writes)
     return server
 
 
@@ -122,7 +124,7 @@ def _read(root: Path, log: str) -> Any:
     return bg.read_log(place)
 
 
-def _answering(tool: Callable[..., Mapping[str, Any]]) -> Callable[..., Any]:
+def _with_readable_errors(tool: Callable[..., Mapping[str, Any]]) -> Callable[..., Any]:
     """The tool with errors that the client is meant to read."""
     from mcp.server.mcpserver.exceptions import ToolError
 

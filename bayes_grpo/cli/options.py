@@ -173,8 +173,8 @@ ReferenceRunsFlag = Annotated[
     ),
 ]
 LOGS = "Log file, output directory, a store's file or folder, or several W&B chart exports."
-THERE = checks.callback(checks.there)
-THERE_OR_IN = checks.callback(checks.there_or_in)
+THERE = checks.callback(checks.check_logs_exist)
+THERE_OR_IN = checks.callback(checks.check_runs_exist)
 LogFile = Annotated[list[Path], typer.Argument(help=LOGS, callback=THERE)]
 LogNames = Annotated[
     list[str],
@@ -186,7 +186,7 @@ LogNames = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class Around:
+class OtherParts:
     """Other parts of an analysis, shown around one of its results.
 
     Attributes:
@@ -242,7 +242,7 @@ class Output:
     def show(
         self,
         result: Any,
-        around: Around | None = None,
+        around: OtherParts | None = None,
         *,
         more: Mapping[str, Any] = {},
         then: Mapping[str, Any] = {},
@@ -255,7 +255,7 @@ class Output:
             more: Further keys of its JSON.
             then: Results that are printed after it, by their keys in its JSON; None for one that there is not.
         """
-        around = around or Around()
+        around = around or OtherParts()
         if self.json_:
             print_json(result.to_dict() | dict(more) | dict(then) | around.keys(), headline_of(result))
             return

@@ -64,14 +64,14 @@ def plan(
         given["probe"] = measured
         then = {"measured": measured, "course": optional_course(found)}
     with progress_bar() as progress:
-        present = _present(log, reading)
+        present = _current_run(log, reading)
         planned = bg.plan(present, stiffness=stiffness, signal=signal, seed=seed, progress=progress, **given)
     headline = {"headline": bg.view(planned).answer}
     output.show(planned, more=headline, then=then)
     end_unless_converged(planned.converged)
 
 
-def _present(log: list[Path] | None, reading: Reading) -> bg.Run | bg.Fit | None:
+def _current_run(log: list[Path] | None, reading: Reading) -> bg.Run | bg.Fit | None:
     """The present run, or a saved fit of it; None without a log."""
     if not log:
         return None

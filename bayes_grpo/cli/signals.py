@@ -60,7 +60,7 @@ def _wait(reader: int) -> None:
 
 def _end(number: int) -> None:
     """Takes back what is half done and ends the process; nothing that a thread does can hold it up."""
-    threading.Thread(target=_end_anyway, args=(number,), daemon=True).start()
+    threading.Thread(target=_exit_late, args=(number,), daemon=True).start()
     with suppress(Exception):
         from bayes_grpo.common.files import undo_all
 
@@ -77,7 +77,7 @@ def _end(number: int) -> None:
     os._exit(128 + number)
 
 
-def _end_anyway(number: int) -> None:
+def _exit_late(number: int) -> None:
     """Ends the process where cleanup takes too long."""
     threading.Event().wait(0.5)
     os._exit(128 + number)

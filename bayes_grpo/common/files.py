@@ -40,8 +40,8 @@ def written_whole(path: str | Path) -> Iterator[Path]:
         OutputError: The path is not writable.
     """
     target = Path(path)
-    temporary = _next_to(target)
-    with undone_at_an_end(lambda: temporary.unlink(missing_ok=True)):
+    temporary = _temporary_file(target)
+    with undo_on_exit(lambda: temporary.unlink(missing_ok=True)):
         try:
             yield temporary
             temporary.chmod(0o666 & ~_umask())
@@ -57,16 +57,16 @@ def written_whole(path: str | Path) -> Iterator[Path]:
 def folder_for_a_while() -> Iterator[Path]:
     """An empty folder that is gone after the block, however that ends."""
     folder = tempfile.TemporaryDirectory(prefix="bayes_grpo_")
-    with folder as name, undone_at_an_end(lambda: shutil.rmtree(name, ignore_errors=True)):
+    with folder as name, undo_on_exit(lambda: shutil.rmtree(name, ignore_errors=True)):
         yield Path(name)
 
 
 def check_writable(path: str | Path) -> None:
     """Raises `OutputError` now if ``path`` could not be written later, before minutes of work."""
-    _next_to(Path(path)).unlink(missing_ok=True)
+    _temporary_file(Path(path)).unlink(missing_ok=True)
 
 
-def _next_to(target: Path) -> Path:
+def _temporary_file(target: Path) -> Path:
     """An empty temporary file next to a path; an error where nothing can be written there."""
     if target.is_dir():
         raise OutputError(f"{target}: expected a file to write, found a directory; give a file name")
@@ -99,7 +99,7 @@ _UNDER_WAY: dict[object, Callable[[], object]] = {}
 
 
 @contextmanager
-def undone_at_an_end(undo: Callable[[], object]) -> Iterator[None]:
+def undo_on_exit(undo: Callable[[], object]) -> Iterator[None]:
     """Within the block, an end of the process that leaves no block calls a function; it may be called twice."""
     mine = object()
     _UNDER_WAY[mine] = undo

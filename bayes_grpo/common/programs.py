@@ -161,7 +161,7 @@ def _options() -> dict[str, Any] | None:
     return _WIDE if not accelerated() and platform.machine() in ("x86_64", "AMD64") else None
 
 
-class _Loan:
+class _CompileSettings:
     """JAX's settings while threads of this package compile: the first borrows them, the last gives them back."""
 
     lock = threading.Lock()
@@ -181,7 +181,7 @@ class _Loan:
                 reset_cache()  # JAX keeps the directory that it saw first, whatever the setting says later
 
 
-_LOAN = _Loan()
+_LOAN = _CompileSettings()
 
 
 @contextmanager

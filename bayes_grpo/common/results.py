@@ -138,7 +138,7 @@ class About:
 
 
 @dataclass(frozen=True)
-class AboutLog:
+class LogSubject:
     """Which log a result is about, where it looks at all signals.
 
     Attributes:

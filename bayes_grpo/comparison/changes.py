@@ -83,7 +83,7 @@ def find_changes(step: np.ndarray, value: np.ndarray) -> tuple[SignalChange, ...
     while len(out) < _MOST:
         factor, size = _scan(total, y, columns)
         factor = factor + odds - max(0.0, float(factor[kinds == "wild"].max()))
-        found = [_place(kind, x, factor, size, first, last, kinds == kind) for kind in ("jump", "slope")]
+        found = [_likeliest(kind, x, factor, size, first, last, kinds == kind) for kind in ("jump", "slope")]
         best, change = max(found, key=lambda f: f[1].log_factor)
         if change.clear or not out:
             out.append(change)
@@ -141,7 +141,7 @@ def _scan(total: np.ndarray, y: np.ndarray, columns: np.ndarray) -> tuple[np.nda
     return np.logaddexp.reduce(each, axis=0) - np.logaddexp.reduce(log), size
 
 
-def _place(
+def _likeliest(
     kind: str,
     x: np.ndarray,
     factor: np.ndarray,

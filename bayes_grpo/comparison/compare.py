@@ -128,7 +128,7 @@ def compare(
     return Comparison(
         table=lines,
         breaks=tuple(change_words(x, table.step, table.y) for x in changes if x.clear),
-        cautions=(*cut, *cautions, *_doubts(lines, loo)),
+        cautions=(*cut, *cautions, *_table_cautions(lines, loo)),
         left_out=left_out,
         window=window,
         posteriors=posteriors,
@@ -202,7 +202,7 @@ def _posterior(regime: Regime, table: Series, seed: int, sampler: SamplerSetting
     return smoothed_at(found, seed_of(seed, "levels"))
 
 
-def _doubts(lines: Sequence[ComparisonLine], loo: Mapping[str, LeaveOneOut]) -> list[str]:
+def _table_cautions(lines: Sequence[ComparisonLine], loo: Mapping[str, LeaveOneOut]) -> list[str]:
     """Cautions about the table."""
     out = [
         f"{line.regime}: leave-one-out is unreliable at {line.high_k} rows (Pareto k above "
@@ -241,7 +241,7 @@ def _line(
 ) -> ComparisonLine:
     """A regime's line: its row of ArviZ's table and its leave-future-out difference from the best regime."""
     difference, error, p_worse = row["elpd_diff"], row["dse"], row["p_worse"]
-    behind, behind_se, p_worse_ahead = _behind(future, best)
+    behind, behind_se, p_worse_ahead = _score_differences(future, best)
     if future is None or best is None:
         verdict_ahead = ""
     else:
@@ -272,7 +272,7 @@ def _verdict(difference: float, p_worse: float) -> str:
     return "worse" if abs(difference) >= CLEAR and p_worse >= SURE else "cannot tell"
 
 
-def _behind(future: np.ndarray | None, best: np.ndarray | None) -> tuple[float, float, float]:
+def _score_differences(future: np.ndarray | None, best: np.ndarray | None) -> tuple[float, float, float]:
     """LFO score less the best one, its error, and the probability of being worse.
 
     The few blocks call for Student's t distribution.

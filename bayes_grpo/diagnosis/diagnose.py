@@ -8,7 +8,7 @@ import numpy as np
 
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.intervals import LEVEL
-from bayes_grpo.common.results import AboutLog
+from bayes_grpo.common.results import LogSubject
 from bayes_grpo.diagnosis.actions import advice
 from bayes_grpo.diagnosis.causes import status_of
 from bayes_grpo.diagnosis.facts import Facts
@@ -56,7 +56,7 @@ def diagnose(run: RunLike, *, up_to_step: float | None = None, rollouts: Rollout
         expected = f"expected rows up to step {up_to_step:g}, found none in {run.name}"
         raise FitError(f"{expected}; choose a later step", parameter="up_to_step")
     steps = np.concatenate([shown.step, shown.eval_step])
-    about = AboutLog(
+    about = LogSubject(
         name=shown.name,
         source=shown.source,
         format=shown.format,

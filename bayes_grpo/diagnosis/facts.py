@@ -11,7 +11,7 @@ from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.few_rows import part_of_a_log
 from bayes_grpo.diagnosis.mode import Timeline
 from bayes_grpo.diagnosis.modes.dynamical_instability import reward_lost
-from bayes_grpo.diagnosis.modes.reward_hacking import changes, stays_behind
+from bayes_grpo.diagnosis.modes.reward_hacking import changes, evaluation_lags
 from bayes_grpo.diagnosis.records import Action, Finding
 from bayes_grpo.diagnosis.story import Resume
 from bayes_grpo.diagnosis.strain import growths
@@ -298,7 +298,7 @@ class Facts:
         if path is None:
             return 0.0
         gain, shared = changes(self.view, path)
-        stays = stays_behind(gain, shared)[:, -1]
+        stays = evaluation_lags(gain, shared)[:, -1]
         near_top = np.isfinite(path.low) & (path.now > _NEAR_BEST * path.span)
         return float((stays & ~near_top).mean())
 

@@ -226,8 +226,8 @@ class Timeline(Result):
             found = self.modes.get(mode.name)
             if found is not None and found.under_way >= THRESHOLDS.probable:
                 modes[mode.name] = found
-            elif _stands_unseen(mode):
-                modes[mode.name] = _unseen(mode, len(self.step))
+            elif _has_default_probability(mode):
+                modes[mode.name] = _without_signal(mode, len(self.step))
         return Timeline(self.step, modes, self.episodes)
 
     def probable(self, over: bool) -> list[Episode]:
@@ -245,17 +245,17 @@ def timeline_of(view: RunView) -> Timeline:
             p = mode.probability(view, holds)
             found[mode.name] = ModeTimeline(mode.name, p, True)
             episodes += _episodes(mode, view, holds, p)
-        elif _stands_unseen(mode):
-            found[mode.name] = _unseen(mode, len(view.steps))
+        elif _has_default_probability(mode):
+            found[mode.name] = _without_signal(mode, len(view.steps))
     return Timeline(view.steps, found, tuple(sorted(episodes, key=lambda e: e.onset.median)))
 
 
-def _stands_unseen(mode: Mode) -> bool:
+def _has_default_probability(mode: Mode) -> bool:
     """Whether a mode has a probability where no signal shows it: the four failures, and what a reward does."""
     return mode.name in MODES or not mode.is_failure
 
 
-def _unseen(mode: Mode, steps: int) -> ModeTimeline:
+def _without_signal(mode: Mode, steps: int) -> ModeTimeline:
     return ModeTimeline(mode.name, np.full(steps, mode.chances.unseen), False)
 
 

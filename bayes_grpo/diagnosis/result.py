@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.intervals import Interval, interval
-from bayes_grpo.common.results import AboutLog, Result, frame_of
+from bayes_grpo.common.results import LogSubject, Result, frame_of
 from bayes_grpo.diagnosis.mode import Timeline
 from bayes_grpo.diagnosis.records import Action, Finding
 from bayes_grpo.diagnosis.status import ModeProbabilities, Status
@@ -72,7 +72,7 @@ class Diagnosis(ModeProbabilities, Result):
     missing: tuple[str, ...]
     empty: tuple[str, ...]
     single: tuple[str, ...]
-    about: AboutLog
+    about: LogSubject
     notes: tuple[str, ...]
     paths: RunPaths | None
     timeline: Timeline | None

@@ -60,7 +60,7 @@ def joined(clauses: Iterable[str]) -> str:
     return "; ".join(clauses)
 
 
-class Dated(Protocol):
+class HasStep(Protocol):
     """A finding or an action."""
 
     @property
@@ -72,7 +72,7 @@ class Dated(Protocol):
         """The same as the log counts steps."""
 
 
-def step_name(record: Dated) -> StepName:
+def step_name(record: HasStep) -> StepName:
     """Its step as the log counts it."""
     if record.at is not None:
         return record.at

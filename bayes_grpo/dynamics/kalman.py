@@ -23,9 +23,9 @@ from bayes_grpo.dynamics.state_space import (
     Vector,
     dot,
     matvec,
-    mirrored,
     plus,
     product,
+    symmetric_matrix,
     symmetric_product,
     times,
     transpose,
@@ -48,7 +48,7 @@ class Moments(NamedTuple):
     @property
     def cov(self) -> Matrix:
         """The whole covariance, n × n arrays."""
-        return mirrored(self.upper, len(self.mean))
+        return symmetric_matrix(self.upper, len(self.mean))
 
 
 class Filtered(NamedTuple):
@@ -269,7 +269,7 @@ def _backwards(
     weight = jnp.where(jnp.isfinite(y), 1.0 / filtered.innovation_var, 0.0)
 
     def body(carry: tuple[Vector, Vector], row: Any) -> tuple[tuple[Vector, Vector], Any]:
-        r, n = carry[0], mirrored(carry[1], size)
+        r, n = carry[0], symmetric_matrix(carry[1], size)
         entries, scaled, weight, gain, mean, cov = row
         sp, ng = at(entries), matvec(n, gain)
         rho = (*r, scaled - dot(gain, r))
@@ -282,7 +282,7 @@ def _backwards(
     start = as_arrays((0.0,) * size), as_arrays((0.0,) * (size * (size + 1) // 2))
     rows = varying, weight * filtered.innovation, weight, filtered.gain, filtered.mean, filtered.cov
     (r, n), found = lax.scan(body, start, rows, reverse=True)
-    return (r, mirrored(n, size)), found
+    return (r, symmetric_matrix(n, size)), found
 
 
 def smooth(space: StateSpace, y: Array, filtered: Filtered | None = None) -> Smoothed:

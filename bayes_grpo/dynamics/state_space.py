@@ -119,7 +119,7 @@ def upper(m: Matrix) -> Vector:
     return tuple(m[i][j] for i in range(len(m)) for j in range(i, len(m)))
 
 
-def mirrored(entries: Vector, n: int) -> Matrix:
+def symmetric_matrix(entries: Vector, n: int) -> Matrix:
     """The symmetric n × n matrix with these entries on and above its diagonal."""
     rest = iter(entries)
     above = {(i, j): next(rest) for i in range(n) for j in range(i, n)}
@@ -130,7 +130,7 @@ def symmetric_product(f: Matrix, p: Matrix) -> Matrix:
     """``F P Fᵀ`` for symmetric ``P``; each pair of mirrored entries is computed once."""
     fp = tuple(matvec(p, row) for row in f)
     n = len(f)
-    return mirrored(tuple(dot(f[i], fp[j]) for i in range(n) for j in range(i, n)), n)
+    return symmetric_matrix(tuple(dot(f[i], fp[j]) for i in range(n) for j in range(i, n)), n)
 
 
 def square_root(cov: Matrix) -> Matrix:

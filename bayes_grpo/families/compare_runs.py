@@ -27,9 +27,9 @@ from bayes_grpo.families.recipes import (
     difference_of,
     differences,
     further_seeds,
+    readings_of_recipes,
     seed_prior,
     shared_parts,
-    sides,
     why_not_comparable,
 )
 from bayes_grpo.logs.run import Run
@@ -183,7 +183,10 @@ def compare_runs(
     if len({r.last for r in readings}) > 1:
         where.append(("end", "at the end of each log", [r.at(r.last) for r in readings]))
     where.append(("plateau", "where they settle", [r.plateau for r in readings]))
-    answers = [_answer(Measure(at, words, sides(x[:n]), sides(x[n:]), unit), seed) for at, words, x in where]
+    answers = [
+        _answer(Measure(at, words, readings_of_recipes(x[:n]), readings_of_recipes(x[n:]), unit), seed)
+        for at, words, x in where
+    ]
     parts = [_answer(x, seed) for x in shared_parts(runs[:n], runs[n:], every[0][1].signal)]
     for side, some in (("A", runs[:n]), ("B", runs[n:])):
         if within := settings_that_differ(some):

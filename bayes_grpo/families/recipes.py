@@ -70,7 +70,7 @@ def seed_prior() -> SeedPrior:
     return SeedPrior(kept["centre"], kept["width"], kept["difference"], kept["about"])
 
 
-class Side(NamedTuple):
+class RecipeReadings(NamedTuple):
     """Readings of the runs of one recipe, and what each leaves open; shape (..., runs) each."""
 
     mean: np.ndarray
@@ -91,8 +91,8 @@ class Measure(NamedTuple):
 
     at: str
     words: str
-    a: Side
-    b: Side
+    a: RecipeReadings
+    b: RecipeReadings
     unit: float
 
 
@@ -164,7 +164,7 @@ class RecipeDifference:
         return {"spread": self.spread[at], "a": both[:, 0], "difference": both[:, 1]}
 
 
-def difference_of(a: Side, b: Side, unit: float, prior: SeedPrior) -> RecipeDifference:
+def difference_of(a: RecipeReadings, b: RecipeReadings, unit: float, prior: SeedPrior) -> RecipeDifference:
     """The difference of two recipes.
 
     Args:
@@ -193,7 +193,7 @@ def difference_of(a: Side, b: Side, unit: float, prior: SeedPrior) -> RecipeDiff
     return RecipeDifference(spread, weight / weight.sum(axis=-1, keepdims=True), mean, cov)
 
 
-def _summed(side: Side, centre: np.ndarray, spread: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _summed(side: RecipeReadings, centre: np.ndarray, spread: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Precision, pull and log density at each spread, shape (..., grid)."""
     var = spread[:, None] ** 2 + side.error[..., None, :] ** 2
     away = side.mean[..., None, :] - centre[..., None]
@@ -204,7 +204,9 @@ def _summed(side: Side, centre: np.ndarray, spread: np.ndarray) -> tuple[np.ndar
     )
 
 
-def further_seeds(a: Side, b: Side, unit: float, prior: SeedPrior, rng: np.random.Generator) -> int | None:
+def further_seeds(
+    a: RecipeReadings, b: RecipeReadings, unit: float, prior: SeedPrior, rng: np.random.Generator
+) -> int | None:
     """Further seeds of each recipe after which one of them is probably called better.
 
     Further runs are drawn from the posterior with the errors of the present ones, and the comparison is repeated.
@@ -225,10 +227,12 @@ def further_seeds(a: Side, b: Side, unit: float, prior: SeedPrior, rng: np.rando
     noise = rng.standard_normal((2, size, FURTHER[-1])) * np.sqrt(draws["spread"] ** 2 + error**2)[:, None]
     for count in FURTHER:
 
-        def more(side: Side, level: np.ndarray, own: np.ndarray, count: int = count) -> Side:
+        def more(side: RecipeReadings, level: np.ndarray, own: np.ndarray, count: int = count) -> RecipeReadings:
             new = level[:, None] + own[:, :count]
             mean = np.concatenate([np.broadcast_to(side.mean, (size, len(side.mean))), new], axis=1)
-            return Side(mean, np.concatenate([np.broadcast_to(side.error, mean[:, :-count].shape), new * 0 + error], 1))
+            return RecipeReadings(
+                mean, np.concatenate([np.broadcast_to(side.error, mean[:, :-count].shape), new * 0 + error], 1)
+            )
 
         both = more(a, draws["a"], noise[0]), more(b, draws["a"] + draws["difference"], noise[1])
         p = difference_of(*both, unit, prior).p_better
@@ -237,10 +241,10 @@ def further_seeds(a: Side, b: Side, unit: float, prior: SeedPrior, rng: np.rando
     return None
 
 
-def sides(readings: Sequence[np.ndarray]) -> Side:
+def readings_of_recipes(readings: Sequence[np.ndarray]) -> RecipeReadings:
     """Middle and spread of the draws of each run; quantiles, because where a curve settles may have long tails."""
     q = np.quantile(np.stack(readings), [0.16, 0.5, 0.84], axis=1)
-    return Side(q[1], 0.5 * (q[2] - q[0]))
+    return RecipeReadings(q[1], 0.5 * (q[2] - q[0]))
 
 
 TASK = ("eval_reward", "gold_reward", "accuracy")
@@ -276,7 +280,7 @@ def shared_parts(a: Sequence[Run], b: Sequence[Run], signal: str) -> list[Measur
         if unit > 0.0:
             mean, error = (np.array(x) for x in zip(*known, strict=True))
             n = len(a)
-            both = Side(mean[:n], error[:n]), Side(mean[n:], error[n:])
+            both = RecipeReadings(mean[:n], error[:n]), RecipeReadings(mean[n:], error[n:])
             out.append(Measure(name, _WORDS.get(name, plain(name, 60)), *both, unit))
     return out
 

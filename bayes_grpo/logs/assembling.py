@@ -82,7 +82,7 @@ def assemble(
     free = unused_keys(columns, used, [*single_rewards(columns.index), *in_rows])
     of_parts = {key for name in parts for key in columns.raw[name]}  # which may be a signal too
     unused = {key: why for key, why in free.items() if key not in of_parts}
-    notes = (*parsed.notes, *columns.notes, *run.notes, *_seldom(columns, run, settings), *adapted)
+    notes = (*parsed.notes, *columns.notes, *run.notes, *_rare_reward_note(columns, run, settings), *adapted)
     return replace(
         run,
         window=row_windows(run.step, settings.logging_window.value or 1),
@@ -152,7 +152,7 @@ def _with_limit(run: Run, columns: Columns) -> Run:
     return replace(run, signals=signals, notes=(*run.notes, note))
 
 
-def _seldom(columns: Columns, run: Run, settings: Settings) -> tuple[str, ...]:
+def _rare_reward_note(columns: Columns, run: Run, settings: Settings) -> tuple[str, ...]:
     """A note where most rows have no reward, and no setting explains it by rollouts that serve several steps."""
     rewarded = np.isfinite(run.reward)
     spacing = usual_spacing(run.step)

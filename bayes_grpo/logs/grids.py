@@ -141,7 +141,7 @@ def _rows(table: str) -> Iterator[list[str]]:
         yield [" ".join(unescape(cell).split()) for cell in cells]
 
 
-def unfolded(grid: Grid) -> Grid:
+def stacked(grid: Grid) -> Grid:
     """A table whose columns come again beside themselves, as one below the other."""
     names, n = grid.names, len(grid.names)
     for width in (w for w in range(2, n // 2 + 1) if n % w == 0 and names == names[:w] * (n // w)):

@@ -16,7 +16,7 @@ import numpy as np
 from bayes_grpo.common.errors import LogReadError, MissingExtraError
 from bayes_grpo.common.text import clean, counted
 from bayes_grpo.logs.formats import Parsed, parsed_rows
-from bayes_grpo.logs.keyindex import parted, without_nan
+from bayes_grpo.logs.keyindex import with_evaluation_keys, without_nan
 from bayes_grpo.logs.options import flat_config
 from bayes_grpo.logs.table import flatten
 
@@ -34,7 +34,7 @@ def is_tabular(value: object) -> bool:
     )
 
 
-def what_is(value: object) -> str:
+def kind_of_value(value: object) -> str:
     """Kind of a value, for "read from"."""
     kind = type(value)
     return clean(f"{kind.__module__.partition('.')[0]}.{kind.__name__}".removeprefix("builtins."))
@@ -54,7 +54,7 @@ def parsed_of(data: Any) -> Parsed:
         return of_state(data)
     if isinstance(data, Mapping):
         return of_document({str(k): without_nan(v) if isinstance(v, np.ndarray) else v for k, v in data.items()})
-    return _some_records(data) if isinstance(data, Sequence) else Parsed(parted(_columns(data)))
+    return _some_records(data) if isinstance(data, Sequence) else Parsed(with_evaluation_keys(_columns(data)))
 
 
 def _of_tracker(run: Any) -> Parsed:
@@ -81,7 +81,7 @@ def _columns(frame: Any) -> dict[str, Any]:
         given = [(x.name, x.to_list()) for x in frame.get_columns()]
     else:
         raise LogReadError(
-            f"expected a data frame, columns or records of metrics, found {what_is(frame)}; "
+            f"expected a data frame, columns or records of metrics, found {kind_of_value(frame)}; "
             f"pass a pandas or Polars frame, a list of dicts, or a path"
         )
     columns: dict[str, Any] = {}
@@ -99,7 +99,7 @@ def _columns(frame: Any) -> dict[str, Any]:
     return columns
 
 
-def of_client(path: Path) -> Parsed | None:
+def run_of_client(path: Path) -> Parsed | None:
     """A run ``wandb://entity/project/run``, or ``project/run`` of the user's own; None where it is another path."""
     if path.parts[:1] != ("wandb:",):  # a Path has made one slash of the two
         return None

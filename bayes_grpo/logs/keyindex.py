@@ -200,7 +200,7 @@ class RowKinds:
                 self._other.add(key)
                 self._evaluations.pop(key, None)
 
-    def parted(self, table: Table) -> Table:
+    def with_evaluation_keys(self, table: Table) -> Table:
         """The table of these rows, with keys of their own for what an evaluation measured."""
         found = [rows for key, rows in self._evaluations.items() if key in self._trained]
         if not found:
@@ -219,10 +219,10 @@ def table_of_rows(rows: Iterable[Mapping[str, Any]]) -> Table:
             kinds.add(place, row)
             yield row
 
-    return kinds.parted(Table.from_rows(marked()))
+    return kinds.with_evaluation_keys(Table.from_rows(marked()))
 
 
-def parted(columns: dict[str, Any]) -> Table:
+def with_evaluation_keys(columns: dict[str, Any]) -> Table:
     """A table of whole columns, lists or arrays of one length; an evaluation's rows get keys of their own."""
     texts = (values for values in columns.values() if isinstance(values, list))
     if not any(map(_ends_as_evaluation, {x for values in texts for x in values if type(x) is str})):

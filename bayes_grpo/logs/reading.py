@@ -19,7 +19,7 @@ from bayes_grpo.common.text import clean, counted, listed
 from bayes_grpo.logs.assembling import assemble
 from bayes_grpo.logs.finding import STATE_FILE, Found, find, is_output_directory, only_run_in, run_name_of
 from bayes_grpo.logs.formats import Parsed, Reader, Source, load
-from bayes_grpo.logs.in_memory import is_tabular, of_client, parsed_of, what_is
+from bayes_grpo.logs.in_memory import is_tabular, kind_of_value, parsed_of, run_of_client
 from bayes_grpo.logs.lines import PASTED, names_reward
 from bayes_grpo.logs.options import SIDECAR_NAME, checked, checked_columns, read_sidecar
 from bayes_grpo.logs.parts import as_one_run, parts_in
@@ -106,7 +106,7 @@ def read_log(
     user = checked(settings or {}, "settings")
     named = checked_columns(columns or {}, "columns")
     in_memory = is_tabular(path_or_paths)
-    paths = [Path(what_is(path_or_paths))] if in_memory else _paths(path_or_paths)
+    paths = [Path(kind_of_value(path_or_paths))] if in_memory else _paths(path_or_paths)
     from_sidecar, columns_there = ({}, {}) if in_memory else read_sidecar(paths[0])
     if in_memory:
         rows = parsed_of(path_or_paths)
@@ -144,7 +144,7 @@ def _paths(path_or_paths: PathLike | Sequence[PathLike]) -> list[Path]:
     given = [path_or_paths] if isinstance(path_or_paths, str | os.PathLike) else path_or_paths
     if not isinstance(given, Sequence) or not all(isinstance(x, str | os.PathLike) for x in given):
         raise LogReadError(
-            f"expected the path of a log, several, or rows of metrics, found {what_is(path_or_paths)}; "
+            f"expected the path of a log, several, or rows of metrics, found {kind_of_value(path_or_paths)}; "
             f"pass a file, a data frame or a list of dicts"
         )
     if not given:
@@ -171,7 +171,7 @@ class _ReadFile(NamedTuple):
 
 def _read_one(path: Path, format: str | None, whole_lines: bool, wanted: str | None) -> _Read:
     """The first of the files behind a path that can be read: a newest checkpoint may be cut off. Of a store's all."""
-    if (rows := of_client(path)) is not None:
+    if (rows := run_of_client(path)) is not None:
         return _Read(path, (rows.table.digest().encode(),), "wandb_client", rows, wanted)
     wanted, training = _run_and_training(wanted)
     found = find(path, wanted)

@@ -86,7 +86,7 @@ def single_rewards(index: KeyIndex) -> list[str]:
 
 def components_of(index: KeyIndex, total: Collection[str] = ()) -> dict[str, str]:
     """Reward function → raw key of its mean; ``total`` are the keys whose sum is the train reward."""
-    named = _adding_up(index, next(iter(total))) if len(total) == 1 else {}
+    named = _additive_parts(index, next(iter(total))) if len(total) == 1 else {}
     for key in reversed(single_rewards(index)):
         joined = "/".join(part.strip() for part in key.split("/"))
         start = joined.lower().rfind("rewards/") + len("rewards/")
@@ -103,7 +103,7 @@ def components_of(index: KeyIndex, total: Collection[str] = ()) -> dict[str, str
     return named
 
 
-def _adding_up(index: KeyIndex, total: str) -> dict[str, str]:
+def _additive_parts(index: KeyIndex, total: str) -> dict[str, str]:
     """Keys such as ``format_reward`` and ``answer_reward`` whose total is named so, or that add up to it."""
     found: dict[str, str] = {}
     for name in sorted(index.raw, key=len):  # the name without its wrapper first

@@ -19,7 +19,7 @@ UNDEFINED = "unknown"
 """Definition where neither the key nor the trainer says which of several it is."""
 
 
-class Healthy(NamedTuple):
+class HealthyRange(NamedTuple):
     """Values that runs without trouble have, both ends included, and who says so."""
 
     low: float
@@ -39,7 +39,7 @@ class Definition(NamedTuple):
 
     word: str
     formula: str
-    healthy: Healthy | None = None
+    healthy: HealthyRange | None = None
     negative: bool = False
 
 
@@ -66,7 +66,7 @@ class CanonicalSignal:
     better: Literal["higher", "lower", ""] = ""
     negative: bool = False
     log_floor: float | None = None
-    healthy: Healthy | None = None
+    healthy: HealthyRange | None = None
     definitions: Mapping[str, Definition] = field(default_factory=dict)
 
     def word(self, short: str) -> str:
@@ -79,7 +79,7 @@ class CanonicalSignal:
         """The definition that `Run.definitions` calls so; None for `STANDARD` and `UNDEFINED`."""
         return next((d for d in self.definitions.values() if d.word == word), None)
 
-    def healthy_range(self, word: str = STANDARD) -> Healthy | None:
+    def healthy_range(self, word: str = STANDARD) -> HealthyRange | None:
         """The healthy range under a definition, else that of the signal; None where none is known."""
         found = self.defined(word)
         return found.healthy if found is not None and found.healthy is not None else self.healthy
@@ -93,16 +93,21 @@ _MISMATCH = {
     "k3": Definition(
         "k3",
         "mean of p/q − 1 − log(p/q)",
-        Healthy(0.0, 2e-3, "above the 6e-4 of a dense model and 1.5e-3 of one with experts in arXiv:2510.11370"),
+        HealthyRange(0.0, 2e-3, "above the 6e-4 of a dense model and 1.5e-3 of one with experts in arXiv:2510.11370"),
     ),
-    "k2": Definition("k2", "half the mean of log(p/q)²", Healthy(0.0, 1e-2, "Tinker's page on asynchronous training")),
+    "k2": Definition(
+        "k2", "half the mean of log(p/q)²", HealthyRange(0.0, 1e-2, "Tinker's page on asynchronous training")
+    ),
     "k1": Definition(
-        "k1", "mean of log q − log p", Healthy(-1e-2, 1e-2, "Tinker's page on asynchronous training"), negative=True
+        "k1",
+        "mean of log q − log p",
+        HealthyRange(-1e-2, 1e-2, "Tinker's page on asynchronous training"),
+        negative=True,
     ),
     "signed": Definition(
         "log-probability difference",
         "mean of log p − log q",
-        Healthy(-1e-2, 1e-2, "as k1, of which it is the negative"),
+        HealthyRange(-1e-2, 1e-2, "as k1, of which it is the negative"),
         negative=True,
     ),
     "weighted": Definition("weighted KL", "mean of q · (log q − log p)", negative=True),
@@ -110,15 +115,15 @@ _MISMATCH = {
     "abs": Definition(
         "absolute log-probability difference",
         "mean of |log p − log q|",
-        Healthy(0.0, 0.1, "the limit of slime's own tests"),
+        HealthyRange(0.0, 0.1, "the limit of slime's own tests"),
     ),
     "prob": Definition(
         "absolute probability difference",
         "mean of |p − q|",
-        Healthy(0.0, 0.03, "about .003 in bf16 and .012 with rollouts in FP8"),
+        HealthyRange(0.0, 0.03, "about .003 in bf16 and .012 with rollouts in FP8"),
     ),
     "factor": Definition(
-        "probability factor", "mean of exp|log p − log q|, less 1", Healthy(0.0, 0.02, "NeMo-RL's guide to GRPO")
+        "probability factor", "mean of exp|log p − log q|, less 1", HealthyRange(0.0, 0.02, "NeMo-RL's guide to GRPO")
     ),
     "ppl": Definition("absolute log-perplexity difference", "mean over completions of |mean log p − mean log q|"),
 }
@@ -133,7 +138,7 @@ _FILTERED = {
     "share": Definition("share of groups", "part of the groups that were sampled"),
     "flat": Definition("groups without spread", "groups with equal rewards, counted but still in the batch"),
 }
-_RATIO = Healthy(0.5, 2.0, _VERL)
+_RATIO = HealthyRange(0.5, 2.0, _VERL)
 _WEIGHTS = {
     "sampler": Definition("trainer to sampler", "p/q"),
     "update": Definition("after to before the update", "ratio of the policies after and before an update"),
@@ -187,7 +192,7 @@ _ROWS = (
         "effective sample size of the importance weights",
         _SHARE,
         better="higher",
-        healthy=Healthy(0.3, 1.0, _VERL),
+        healthy=HealthyRange(0.3, 1.0, _VERL),
         definitions=_WEIGHTS,
     ),
     CanonicalSignal(
@@ -233,7 +238,7 @@ SIGNALS: Mapping[str, CanonicalSignal] = MappingProxyType({row.name: row for row
 """Canonical name → what it means, in the order in which the documentation shows them."""
 
 
-def healthy_text(healthy: Healthy) -> str:
+def healthy_text(healthy: HealthyRange) -> str:
     """A range in words: "0 to 0.002", "at least 0.3"."""
     if math.isinf(healthy.high):
         return f"at least {healthy.low:g}"

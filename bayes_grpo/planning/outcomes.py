@@ -66,7 +66,7 @@ class PairCount(NamedTuple):
     repository: str
 
 
-class Others(NamedTuple):
+class OtherRuns(NamedTuple):
     """Public runs that changed one setting by about the same ratio, from a run that worked.
 
     Attributes:
@@ -89,9 +89,9 @@ class Others(NamedTuple):
     planned: bool
 
 
-def others_who_changed(
+def outcomes_of_similar_changes(
     setting: ChangedSetting, ratio: float, learning_rate: float = math.nan, planned: bool = False
-) -> Others:
+) -> OtherRuns:
     """Counts of public pairs with about the same change, and P(fails) of a changed learning rate.
 
     Args:
@@ -101,10 +101,10 @@ def others_who_changed(
         planned: Whether the change is planned.
     """
     cases = [PairCount(*row) for row in _outcomes()["cases"][setting]]
-    near = [case for case in cases if _alike(math.log(case.ratio), math.log(ratio))]
+    near = [case for case in cases if _is_similar_change(math.log(case.ratio), math.log(ratio))]
     regression = failure_regression()
     known = setting == "learning_rate" and regression.rates[0] <= learning_rate <= regression.rates[1]
-    return Others(
+    return OtherRuns(
         setting=setting,
         ratio=float(ratio),
         pairs=sum(case.pairs for case in near),
@@ -128,7 +128,7 @@ def failure_regression() -> FailureRegression:
     )
 
 
-def _alike(one: float, other: float) -> bool:
+def _is_similar_change(one: float, other: float) -> bool:
     """Whether two logarithms of ratios are about the same change: same direction and near."""
     return abs(one - other) <= NEAR and one * other > 0.0
 

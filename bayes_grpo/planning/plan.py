@@ -20,7 +20,7 @@ from bayes_grpo.logs.reading import RunLike, read_log
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.settings import Provenance
 from bayes_grpo.planning.noise import GroupSettings, RowNoise, correlation_of, row_noises
-from bayes_grpo.planning.outcomes import ChangedSetting, Others, others_who_changed
+from bayes_grpo.planning.outcomes import ChangedSetting, OtherRuns, outcomes_of_similar_changes
 from bayes_grpo.planning.result import NoiseModel, Plan, StiffnessUsed
 from bayes_grpo.planning.stiffness import stiffness_of_fit
 from bayes_grpo.planning.thresholds import (
@@ -42,7 +42,7 @@ LADDER = (0.5, 2.0, 4.0, 10.0)
 """Ratios of the learning rate for which the outcomes of others are counted besides the planned one."""
 
 
-class Present(NamedTuple):
+class CurrentRun(NamedTuple):
     """The present run.
 
     Attributes:
@@ -119,7 +119,7 @@ def plan(
     if present is None and stiffness is None and probe is None:
         raise SettingError("plan: expected a log, a stiffness or a probe, found none; give one of them")
     fitted = stiffness is None and probe is None
-    now = None if present is None else _present(present, fitted, signal, read, seed, or_silent(progress))
+    now = None if present is None else _current_run(present, fitted, signal, read, seed, or_silent(progress))
     given = {
         "learning_rate": learning_rate,
         "momentum": momentum,
@@ -167,12 +167,12 @@ def run_failed(run: Run, table: Series) -> bool:
     return rows_collapsed(table.y) or failure_of(probabilities_of(RunView.of(run))) is not None
 
 
-def _present(
+def _current_run(
     present: RunLike | Fit, fitted: bool, signal: str, read: Mapping[str, Any] | None, seed: int, progress: Progress
-) -> Present:
+) -> CurrentRun:
     """The present run, with a fit of its reward where the stiffness comes from it."""
     if isinstance(present, Fit):
-        return Present(present.about.run, present.as_draws.rows, _groups_of(present), False, present)
+        return CurrentRun(present.about.run, present.as_draws.rows, _groups_of(present), False, present)
     progress("reading")
     run = present if isinstance(present, Run) else read_log(present, **dict(read or {}))
     table = rows_of(run, signal)
@@ -187,7 +187,7 @@ def _present(
         from bayes_grpo.fitting.fit import fit as fit_run  # takes seconds to import, which a refusal need not wait for
 
         fit = fit_run(run, signal=signal, seed=seed, progress=progress)
-    return Present(run.name, table, groups, run_failed(run, table), fit)
+    return CurrentRun(run.name, table, groups, run_failed(run, table), fit)
 
 
 def _groups_of(fit: Fit) -> GroupSettings:
@@ -198,7 +198,7 @@ def _groups_of(fit: Fit) -> GroupSettings:
 
 
 def _stiffness(
-    now: Present | None, stiffness: ArrayLike | None, probe: Probe | None, settings: PlannedSettings
+    now: CurrentRun | None, stiffness: ArrayLike | None, probe: Probe | None, settings: PlannedSettings
 ) -> tuple[StiffnessUsed, np.ndarray]:
     """The stiffness with its origin, and its draws."""
     if stiffness is not None:
@@ -227,7 +227,7 @@ def _stiffness(
     return StiffnessUsed(interval(found.draws), found.source, found.regime, found.quantity), found.draws
 
 
-def _others(now: Present | None, settings: PlannedSettings, groups: GroupSettings) -> tuple[Others, ...]:
+def _others(now: CurrentRun | None, settings: PlannedSettings, groups: GroupSettings) -> tuple[OtherRuns, ...]:
     """Others who changed the planned settings, and those who changed the learning rate by the ratios of `LADDER`."""
     before = settings if now is None else now.settings
     rate = before.learning_rate if now is not None and before.convention == "ema" else math.nan
@@ -238,16 +238,16 @@ def _others(now: Present | None, settings: PlannedSettings, groups: GroupSetting
         "prompts_per_step": (None if now is None else now.groups.prompts_per_step, groups.prompts_per_step),
     }
     planned = [
-        others_who_changed(name, new / old, rate, planned=True)
+        outcomes_of_similar_changes(name, new / old, rate, planned=True)
         for name, (old, new) in moved.items()
         if old and new and math.isfinite(new / old) and new != old
     ]
     taken = {x.ratio for x in planned if x.setting == "learning_rate"}
-    others = (others_who_changed("learning_rate", ratio, rate) for ratio in LADDER if ratio not in taken)
+    others = (outcomes_of_similar_changes("learning_rate", ratio, rate) for ratio in LADDER if ratio not in taken)
     return (*planned, *others)
 
 
-def _noise(now: Present | None, planned: GroupSettings) -> tuple[tuple[RowNoise, ...], NoiseModel | None]:
+def _noise(now: CurrentRun | None, planned: GroupSettings) -> tuple[tuple[RowNoise, ...], NoiseModel | None]:
     """Noise of rows, and what it rests on; nothing where group size or prompts per step are unknown."""
     present = now.groups if now is not None and now.groups.known else planned
     if not present.known:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from bayes_grpo.common.intervals import LEVEL, Interval
 from bayes_grpo.common.results import Result, frame_of
 from bayes_grpo.planning.noise import RowNoise
-from bayes_grpo.planning.outcomes import Others
+from bayes_grpo.planning.outcomes import OtherRuns
 from bayes_grpo.planning.thresholds import PlannedSettings, Threshold, ThresholdKind
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class Plan(Result):
     thresholds: tuple[Threshold, ...]
     largest_refresh_interval: int
     largest_momentum: float
-    others: tuple[Others, ...]
+    others: tuple[OtherRuns, ...]
     noise: tuple[RowNoise, ...] = ()
     noise_model: NoiseModel | None = None
     run_failed: bool = False
@@ -114,7 +114,7 @@ class Plan(Result):
         return "cannot_tell" if self.stiffness.from_reward else "stable"
 
     @property
-    def changes(self) -> tuple[Others, ...]:
+    def changes(self) -> tuple[OtherRuns, ...]:
         """The planned changes of settings among `others`."""
         return tuple(x for x in self.others if x.planned)
 

@@ -9,7 +9,7 @@ They are found by Lanczos with full orthogonalisation (Parlett 1980, *The Symmet
 matrix is only nearly symmetric, as the Jacobian of an update with a penalty is, what comes out is that of its symmetric
 part within the space that was built. SciPy's `eigsh` does the same for NumPy's arrays, and the tests compare the two.
 
-A vector is anything one-dimensional with +, −, * and @: a NumPy or JAX array, a torch tensor, `Pieces` of them.
+A vector is anything one-dimensional with +, −, * and @: a NumPy or JAX array, a torch tensor, `BlockVector` of them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TOLERANCE = 1e-2
 """Residual over eigenvalue at which it is found: the eigenvalue's own error is of second order in it."""
 
 
-class Leading(NamedTuple):
+class LeadingEigenvalues(NamedTuple):
     """Largest eigenvalues of a symmetric matrix.
 
     Attributes:
@@ -47,7 +47,7 @@ class Leading(NamedTuple):
 
 def lanczos(
     product: Product, start: AnyVector, count: int = 1, steps: int = MOST_PRODUCTS, tolerance: float = TOLERANCE
-) -> Leading:
+) -> LeadingEigenvalues:
     """Largest eigenvalues, by algebraic size, and their vectors.
 
     Args:
@@ -92,7 +92,7 @@ def lanczos(
         for vector, weight in zip(basis[1:], weights[1:, k], strict=False):
             way = way + vector * float(weight)
         vectors.append(unit(way))
-    return Leading(values[order], vectors, float(residual), size)
+    return LeadingEigenvalues(values[order], vectors, float(residual), size)
 
 
 AnyVector = Any
@@ -105,33 +105,33 @@ STEP = 1e-3
 """Length of a shift of the parameters: short against what changes a policy, long against rounding."""
 
 
-class Pieces:
+class BlockVector:
     """A vector in pieces, such as the tensors of a network: what a vector does, piece by piece."""
 
     def __init__(self, pieces: Iterable[Any]) -> None:
         self.pieces = list(pieces)
 
-    def _with(self, other: Any, do: Callable[[Any, Any], Any]) -> Pieces:
-        others = other.pieces if isinstance(other, Pieces) else [other] * len(self.pieces)
-        return Pieces(do(a, b) for a, b in zip(self.pieces, others, strict=True))
+    def _with(self, other: Any, do: Callable[[Any, Any], Any]) -> BlockVector:
+        others = other.pieces if isinstance(other, BlockVector) else [other] * len(self.pieces)
+        return BlockVector(do(a, b) for a, b in zip(self.pieces, others, strict=True))
 
-    def __add__(self, other: Any) -> Pieces:
+    def __add__(self, other: Any) -> BlockVector:
         return self._with(other, lambda a, b: a + b)
 
     __radd__ = __add__
 
-    def __sub__(self, other: Any) -> Pieces:
+    def __sub__(self, other: Any) -> BlockVector:
         return self._with(other, lambda a, b: a - b)
 
-    def __mul__(self, other: Any) -> Pieces:
+    def __mul__(self, other: Any) -> BlockVector:
         return self._with(other, lambda a, b: a * b)
 
     __rmul__ = __mul__
 
-    def __pow__(self, power: float) -> Pieces:
-        return Pieces(piece**power for piece in self.pieces)
+    def __pow__(self, power: float) -> BlockVector:
+        return BlockVector(piece**power for piece in self.pieces)
 
-    def __matmul__(self, other: Pieces) -> float:
+    def __matmul__(self, other: BlockVector) -> float:
         """Sum over the pieces of their products, each of any shape."""
         return sum(float((a * b).sum()) for a, b in zip(self.pieces, other.pieces, strict=True))
 

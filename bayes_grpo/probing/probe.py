@@ -16,7 +16,7 @@ from bayes_grpo.probing.estimate import Measured, OptimizerKind, Probe, stiffnes
 from bayes_grpo.probing.operator import (
     STEP,
     AnyVector,
-    Leading,
+    LeadingEigenvalues,
     Product,
     UpdateAt,
     inner,
@@ -27,11 +27,11 @@ from bayes_grpo.probing.operator import (
 )
 
 
-class Half(NamedTuple):
+class HalfBatch(NamedTuple):
     """One half of a batch: the numbers of its parts and the directions that it finds."""
 
     own: tuple[int, ...]
-    found: Leading
+    found: LeadingEigenvalues
 
 
 def probe(
@@ -78,7 +78,7 @@ def probe(
     found = []
     for own in halves:
         begin = _beginning([updates[i] for i in own[:2]], scale) if start is None else start
-        found.append(Half(own, lanczos(_over(each, own), begin)))
+        found.append(HalfBatch(own, lanczos(_over(each, own), begin)))
     ways = [half.found.vectors[0] for half in found]
     stiffest = _read(each, found, ways)
     late = 1.0
@@ -116,7 +116,7 @@ def _beginning(updates: Sequence[UpdateAt], scale: Any) -> AnyVector:
     return scale**0.5 * way
 
 
-def _read(each: Sequence[Product], found: Sequence[Half], ways: Sequence[AnyVector]) -> Measured:
+def _read(each: Sequence[Product], found: Sequence[HalfBatch], ways: Sequence[AnyVector]) -> Measured:
     """The stiffness along the directions of the halves."""
     readings = [[inner(way, product(way)) for product in each] for way in ways]
     if len(each) == 1:
@@ -129,7 +129,7 @@ FIRST = 8
 """Products of the first search, on half of the first batch."""
 
 
-class Look(NamedTuple):
+class BatchMeasurement(NamedTuple):
     """Measurement on one batch.
 
     Attributes:
@@ -161,7 +161,7 @@ class ProbeTracker:
         scale: float | AnyVector = 1.0,
         length: float = STEP,
         unweighted: Sequence[UpdateAt] = (),
-    ) -> Look:
+    ) -> BatchMeasurement:
         """Reads the stiffness on a batch and turns the direction by it.
 
         Args:
@@ -187,17 +187,17 @@ class ProbeTracker:
             each, unweighted = each[1::2], unweighted[1::2]  # those that did not choose the direction
         way: AnyVector = self.direction
         made = [product(way) for product in each]
-        found = _fair([inner(way, x) for x in made])
+        found = _unselected_stiffness([inner(way, x) for x in made])
         if not first:
             # Adding K once keeps the other end of the spectrum, where the reward is convex, from taking over.
             self.direction = unit(mean_of(made) + way * abs(found.mean))
             turned = inner(way, self.direction)
         late = 1.0
         if unweighted and found.mean > 0.0:
-            kept = _fair([inner(way, product_of(update, scale, length)(way)) for update in unweighted])
+            kept = _unselected_stiffness([inner(way, product_of(update, scale, length)(way)) for update in unweighted])
             late = min(max(1.0 - kept.mean / found.mean, 0.0), 1.0)
             spent = spent + 2.0
-        return Look(found, late, turned, spent)
+        return BatchMeasurement(found, late, turned, spent)
 
     def _search(self, updates: Sequence[UpdateAt], each: Sequence[Product], scale: float | AnyVector) -> float:
         """Searches on the even parts; the gradients that it took."""
@@ -207,6 +207,6 @@ class ProbeTracker:
         return float(found.products)
 
 
-def _fair(readings: Sequence[float]) -> Measured:
+def _unselected_stiffness(readings: Sequence[float]) -> Measured:
     """A stiffness along a direction that these parts did not choose."""
     return stiffness_of([readings], [[False] * len(readings)])

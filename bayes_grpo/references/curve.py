@@ -32,7 +32,7 @@ _LEVEL = 1e4
 """Prior variance of the level in that of the noise."""
 
 
-class Stretch(NamedTuple):
+class Segment(NamedTuple):
     """Rows of a run between two cuts.
 
     Attributes:
@@ -62,7 +62,7 @@ class SmoothCurve:
     table: Series
     sd: float
     smooth: np.ndarray
-    stretches: tuple[Stretch, ...]
+    stretches: tuple[Segment, ...]
 
     @property
     def known(self) -> tuple[np.ndarray, np.ndarray]:
@@ -70,7 +70,7 @@ class SmoothCurve:
         there = np.isfinite(self.smooth)
         return self.table.step[there], self.smooth[there]
 
-    def scored(self, stretch: Stretch) -> tuple[np.ndarray, np.ndarray]:
+    def scored(self, stretch: Segment) -> tuple[np.ndarray, np.ndarray]:
         """Rows of a stretch, weighted by their inverse covariance, shape (n,), and that, shape (n, n)."""
         inverse = (stretch.root / (stretch.value + 1.0)) @ stretch.root.T
         return inverse @ (self.table.y[stretch.rows] / self.sd), inverse
@@ -127,7 +127,7 @@ def smooth_curve(table: Series, cuts: np.ndarray | None = None) -> SmoothCurve |
     stretches = []
     for k, x in slices.items():
         value, root = np.linalg.eigh(ratio * kernels[k] + _LEVEL)
-        stretches.append(Stretch(k, x, root, np.maximum(value, 0.0)))
+        stretches.append(Segment(k, x, root, np.maximum(value, 0.0)))
     smooth = np.full(len(table.y), np.nan)
     for s in stretches:
         y = table.y[s.rows] - table.centre

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayes_grpo.common.intervals import LEVEL, QUANTILES, Interval
-from bayes_grpo.references.curve import SmoothCurve, Stretch
+from bayes_grpo.references.curve import Segment, SmoothCurve
 
 SHARE_GRID = np.concatenate([[0.0], np.linspace(0.025, 0.975, 39)])
 """Shares at which the likelihood is known."""
@@ -40,7 +40,7 @@ type Windows = np.ndarray
 """Steps at which rows end, and steps averaged into each, shape (2, n)."""
 
 
-def window_of(curve: SmoothCurve, stretch: Stretch) -> Windows:
+def window_of(curve: SmoothCurve, stretch: Segment) -> Windows:
     """Windows of the rows of a stretch."""
     return np.stack([curve.table.step[stretch.rows], curve.table.window[stretch.rows]])
 
@@ -238,7 +238,7 @@ def order_of(run: SmoothCurve, orders: Sequence[DataOrder], others: int) -> Data
     return orders[best - 1] if best > 0 and weight[best] >= CERTAIN else None
 
 
-def _density(run: SmoothCurve, stretch: Stretch, share: float, at: StepEffect) -> float:
+def _density(run: SmoothCurve, stretch: Segment, share: float, at: StepEffect) -> float:
     """Log density of a stretch less a constant, where effects have a share of the noise."""
     rows = stretch.rows
     y = (run.table.y[rows] - run.table.centre) / run.sd - math.sqrt(share) * at.mean
@@ -334,7 +334,7 @@ def incidence_of(window: Windows, atoms: tuple[np.ndarray, np.ndarray]) -> np.nd
 
 def blocks_of(curves: Sequence[SmoothCurve]) -> list[EffectBlock]:
     """The runs between their cuts, each a problem of its own."""
-    at: dict[int, list[tuple[SmoothCurve, Stretch]]] = {}
+    at: dict[int, list[tuple[SmoothCurve, Segment]]] = {}
     for curve in curves:
         for s in curve.stretches:
             at.setdefault(s.place, []).append((curve, s))

@@ -12,7 +12,7 @@ from bayes_grpo.common.text import listed, plain
 from bayes_grpo.logs.reward_parts import adding_weights, is_form
 from bayes_grpo.rollouts.decomposition import RISEN, Decomposition, GainCourse, GainShare
 from bayes_grpo.rollouts.records import Rollouts
-from bayes_grpo.rollouts.shares import Factors, Sums, redrawn, shapley, spread_out
+from bayes_grpo.rollouts.shares import Factors, FactorSums, redrawn, shapley, widened
 
 EARLY = 0.1
 """Share of the steps that are "before", and that are "after"."""
@@ -63,12 +63,12 @@ def decompose(rollouts: Rollouts, *, formatted: str | None = None, draws: int = 
     after = steps[-many]
     early = table.step <= before
     late = table.step >= after
-    drawn = _Drawn.of(table, (early, late), draws, seed)
+    drawn = _Resampled.of(table, (early, late), draws, seed)
     first, last = (drawn.factors(side) for side in (0, 1))
     gain = last.reward - first.reward
     p_gain = float(np.mean(gain > 0.0))
     if table.parts:
-        moved = [_Moved(x, x, is_form(x), drawn.part(0, i), drawn.part(1, i)) for i, x in enumerate(table.parts)]
+        moved = [_BeforeAfter(x, x, is_form(x), drawn.part(0, i), drawn.part(1, i)) for i, x in enumerate(table.parts)]
     else:
         moved = _factors_moved(table, first, last)
     of_form = [m.change for m in moved if m.is_form]
@@ -91,10 +91,11 @@ def decompose(rollouts: Rollouts, *, formatted: str | None = None, draws: int = 
     )
 
 
-class _Drawn(NamedTuple):
-    """Sums over the clusters of both sides, as they are and resampled: six of `Sums`, then sum and count of each part.
+class _Resampled(NamedTuple):
+    """Sums over the clusters of both sides, as they are and resampled.
 
-    ``width`` sums are of one side; ``least`` are the clusters of the side that has fewer.
+    Six of `FactorSums` come first, then sum and count of each part; ``width`` sums are of one side; ``least`` are the
+    clusters of the side that has fewer.
     """
 
     sums: np.ndarray
@@ -104,7 +105,7 @@ class _Drawn(NamedTuple):
     least: int
 
     @classmethod
-    def of(cls, table: _Table, sides: tuple[np.ndarray, np.ndarray], draws: int, seed: int) -> _Drawn:
+    def of(cls, table: _Table, sides: tuple[np.ndarray, np.ndarray], draws: int, seed: int) -> _Resampled:
         """Sums of the two sides, which share the weights of clusters that are in both."""
         numbers = np.unique(table.cluster[sides[0] | sides[1]])
         n = len(numbers)
@@ -122,16 +123,16 @@ class _Drawn(NamedTuple):
 
     def factors(self, side: int) -> Factors:
         """Draws of the factors of a side, shape (draws,) each."""
-        here = slice(side * self.width, side * self.width + len(Sums._fields))
-        centre, drawn = (Sums(*x[..., here].T).factors for x in (self.sums, self.draws))
-        f, t, *rewards = (spread_out(a, b, self.least) for a, b in zip(drawn, centre, strict=True))
+        here = slice(side * self.width, side * self.width + len(FactorSums._fields))
+        centre, drawn = (FactorSums(*x[..., here].T).factors for x in (self.sums, self.draws))
+        f, t, *rewards = (widened(a, b, self.least) for a, b in zip(drawn, centre, strict=True))
         return Factors(np.clip(f, 0.0, 1.0), np.clip(t, 0.0, 1.0), *rewards)
 
     def part(self, side: int, number: int) -> np.ndarray:
         """Draws of the mean of a part on a side, shape (draws,)."""
-        at = side * self.width + len(Sums._fields) + 2 * number
+        at = side * self.width + len(FactorSums._fields) + 2 * number
         mean = self.draws[:, at] / np.maximum(self.draws[:, at + 1], 1e-12)
-        return spread_out(mean, self.sums[at] / max(self.sums[at + 1], 1.0), self.least)
+        return widened(mean, self.sums[at] / max(self.sums[at + 1], 1.0), self.least)
 
 
 def _of_rollouts(source: Rollouts, formatted: str | None) -> tuple[_Table, str, tuple[str, ...]]:
@@ -177,17 +178,17 @@ def _gate(source: Rollouts, wanted: str | None) -> np.ndarray | None:
     return max(found.values(), key=lambda x: abs(x[half:].mean() - x[:half].mean()))
 
 
-def _sums(table: _Table, kept: np.ndarray, cluster: np.ndarray, n: int) -> Sums:
+def _sums(table: _Table, kept: np.ndarray, cluster: np.ndarray, n: int) -> FactorSums:
     """Sums over some completions of each of n clusters."""
     reward = table.reward[kept]
     ones = np.ones(len(reward))
     finished = ones if table.finished is None else table.finished[kept]
     good = finished if table.formatted is None else finished * table.formatted[kept]
     paid = (reward * good, reward * (finished - good), reward * (1.0 - finished))
-    return Sums(*(np.bincount(cluster, x, n) for x in (ones, finished, good, *paid)))
+    return FactorSums(*(np.bincount(cluster, x, n) for x in (ones, finished, good, *paid)))
 
 
-class _Moved(NamedTuple):
+class _BeforeAfter(NamedTuple):
     """Draws of a factor or a part before and after, and of what it changed; the difference of both if None."""
 
     name: str
@@ -209,7 +210,7 @@ class _Moved(NamedTuple):
         return GainShare(self.name, self.words, self.is_form, *found)
 
 
-def _factors_moved(table: _Table, first: Factors, last: Factors) -> list[_Moved]:
+def _factors_moved(table: _Table, first: Factors, last: Factors) -> list[_BeforeAfter]:
     """Change by each factor; nothing where none is known."""
     if table.finished is None and table.formatted is None:
         return []
@@ -218,7 +219,9 @@ def _factors_moved(table: _Table, first: Factors, last: Factors) -> list[_Moved]
     if table.formatted is None:
         words["quality"] = "the reward of finished answers"
     shown = _shown(table) + (["others"] if np.any(np.abs(changes.others) > 1e-9) else [])
-    return [_Moved(x, words[x], x in _FORM, getattr(first, x), getattr(last, x), getattr(changes, x)) for x in shown]
+    return [
+        _BeforeAfter(x, words[x], x in _FORM, getattr(first, x), getattr(last, x), getattr(changes, x)) for x in shown
+    ]
 
 
 def _shown(table: _Table) -> list[str]:

@@ -114,7 +114,7 @@ class RolloutFile(NamedTuple):
 
 
 @dataclass
-class Place:
+class RolloutPath:
     """A folder, or a single file, of rollouts: the path given, looked at once for all formats."""
 
     root: Path

@@ -13,7 +13,7 @@ from typing import Any
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.rollouts.completions import Completion, StatedColumns, count, scalar_of, scalars_in, was_cut
-from bayes_grpo.rollouts.files import LeftOut, Place, RolloutFile, json_lines, parquet_batches, parquet_file
+from bayes_grpo.rollouts.files import LeftOut, RolloutFile, RolloutPath, json_lines, parquet_batches, parquet_file
 
 _Record = dict[str, Any]
 _LINES = r"\.jsonl(?:\.gz)?"
@@ -62,7 +62,7 @@ class RecordFormat:
         columns = (*_COLUMNS, "step", "no_parts", "holds")
         return frozenset(key.split(".")[0] for name in columns for key in getattr(self, name)) | {self.parts}
 
-    def sniff(self, place: Place) -> list[RolloutFile]:
+    def sniff(self, place: RolloutPath) -> list[RolloutFile]:
         """Files that it would read, none where the folder is of another format."""
         found = next((x for x in map(place.named, self.paths) if x), [])
         if self.refused and len(found) < len(place.files):

@@ -20,7 +20,7 @@ from bayes_grpo.common.intervals import LEVEL, Interval, interval
 from bayes_grpo.common.results import Result, frame_of
 from bayes_grpo.rollouts.cells import PromptCells, cells_of
 from bayes_grpo.rollouts.records import Rollouts
-from bayes_grpo.rollouts.shares import redrawn, spread_out
+from bayes_grpo.rollouts.shares import redrawn, widened
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -205,4 +205,4 @@ def _repeated(cells: PromptCells) -> float:
 
 def _interval(centre: float, draws: np.ndarray, clusters: int) -> Interval:
     """Of a share, about its estimate."""
-    return interval(np.clip(spread_out(draws, centre, clusters), 0.0, 1.0))._replace(median=centre)
+    return interval(np.clip(widened(draws, centre, clusters), 0.0, 1.0))._replace(median=centre)

@@ -56,10 +56,10 @@ class Joined(Result):
             )
         more = f", {self.window} steps averaged into a row" if self.window > 1 else ""
         mean = f"The log is the mean of these completions in {self.equal:.0%} of {self.compared} rows"
-        return f"{mean}, {self._place}{more}."
+        return f"{mean}, {self._position_in_log}{more}."
 
     @property
-    def _place(self) -> str:
+    def _position_in_log(self) -> str:
         """Where in the log the completions lie."""
         if self.shift == 0:
             return "at the same step"

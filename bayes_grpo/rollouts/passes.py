@@ -16,7 +16,7 @@ from bayes_grpo.logs.reward_parts import is_task
 from bayes_grpo.rollouts.records import Rollouts
 
 
-class Right(NamedTuple):
+class CorrectAnswers(NamedTuple):
     """Which completions are right.
 
     Attributes:
@@ -28,7 +28,7 @@ class Right(NamedTuple):
     by: str
 
 
-def right_of(rollouts: Rollouts, name: str | None = None) -> Right:
+def right_of(rollouts: Rollouts, name: str | None = None) -> CorrectAnswers:
     """Which completions are right: by a part of 0 and 1 or a threshold, else by a reward of two values.
 
     ``name`` is a part of 0 and 1, or "NAME>=X" with the reward or any part; by default the reward, or the first part of
@@ -43,7 +43,7 @@ def right_of(rollouts: Rollouts, name: str | None = None) -> Right:
     values = np.unique(rollouts.reward)
     if len(values) == 2 or (len(values) == 1 and values[0] in (0.0, 1.0)):
         middle = float(values.mean()) if len(values) == 2 else 0.5
-        return Right((rollouts.reward > middle).astype(float), "the reward")
+        return CorrectAnswers((rollouts.reward > middle).astype(float), "the reward")
     found = next((part for part, x in rollouts.parts.items() if is_task(part) and _binary(x)), None)
     if found is None:
         raise FitError(
@@ -51,10 +51,10 @@ def right_of(rollouts: Rollouts, name: str | None = None) -> Right:
             f"{rollouts.name}; name one as in {MENDING}",
             mended_by=Argument("right", "reward>=1"),
         )
-    return Right(np.asarray(rollouts.parts[found], float), found)
+    return CorrectAnswers(np.asarray(rollouts.parts[found], float), found)
 
 
-def _named(rollouts: Rollouts, text: str) -> Right:
+def _named(rollouts: Rollouts, text: str) -> CorrectAnswers:
     """By a part of 0 and 1, or by a threshold of the reward or a part."""
     name, least, number = (x.strip() for x in text.partition(">="))
     known = {"reward": rollouts.reward} | dict(rollouts.parts)
@@ -70,12 +70,12 @@ def _named(rollouts: Rollouts, text: str) -> Right:
                 f"{clean(name)}>=0.5",
                 parameter="right",
             )
-        return Right(values, clean(name))
+        return CorrectAnswers(values, clean(name))
     try:
         threshold = float(number)
     except ValueError:
         raise SettingError(f"expected NAME>=NUMBER, found {clean(text)!r}; correct it", parameter="right") from None
-    return Right(np.where(np.isfinite(values), values >= threshold, np.nan), clean(text))
+    return CorrectAnswers(np.where(np.isfinite(values), values >= threshold, np.nan), clean(text))
 
 
 def _binary(values: np.ndarray) -> bool:
@@ -111,7 +111,7 @@ class PassCounts(NamedTuple):
     k: int
 
 
-def pass_counts(rollouts: Rollouts, right: Right) -> PassCounts:
+def pass_counts(rollouts: Rollouts, right: CorrectAnswers) -> PassCounts:
     """Counts of each group of at least two.
 
     Raises:

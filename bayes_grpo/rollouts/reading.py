@@ -12,7 +12,7 @@ from bayes_grpo.common.errors import MENDING, Argument, LogReadError, SettingErr
 from bayes_grpo.common.runtime import Progress, or_silent
 from bayes_grpo.common.text import clean, listed
 from bayes_grpo.rollouts.completions import COLUMN_KINDS, UNKNOWN, Gatherer, StatedColumns
-from bayes_grpo.rollouts.files import LeftOut, Place, RolloutFile
+from bayes_grpo.rollouts.files import LeftOut, RolloutFile, RolloutPath
 from bayes_grpo.rollouts.formats import RECORD_FORMATS, RecordFormat
 from bayes_grpo.rollouts.records import Rollouts
 from bayes_grpo.rollouts.tables import PlainTable
@@ -54,7 +54,7 @@ def read_rollouts(
         MissingExtraError: The format needs pyarrow.
     """
     _check(format, split, columns)
-    place = Place(Path(path))
+    place = RolloutPath(Path(path))
     name, parts = _recognised(place, format)
     parts, notes_of_files = _chosen(parts, split)
     damage = LeftOut()
@@ -76,7 +76,7 @@ def read_rollouts(
     found = {k: v[order] for k, v in found.items()}
     parts_of_reward = {k: v[order] for k, v in parts_of_reward.items()}
     group, more = _groups(found)
-    doubts = _doubts(name, found, group, parts_of_reward.pop("advantage", None))
+    doubts = _suspicions(name, found, group, parts_of_reward.pop("advantage", None))
     return Rollouts(
         name=clean(place.root.name or place.root.resolve().name),
         source=clean(place.root, 300),
@@ -109,7 +109,7 @@ def _check(format: str | None, split: str, columns: Mapping[str, str] | None) ->
             raise SettingError(text, parameter=what)
 
 
-def _recognised(place: Place, format: str | None) -> tuple[str, Sequence[RolloutFile]]:
+def _recognised(place: RolloutPath, format: str | None) -> tuple[str, Sequence[RolloutFile]]:
     """The format of a folder and its files: the one that fits, a plain table where no other does."""
     names = [format] if format else [name for name in FORMATS if name != _LAST]
     fitting = {name: parts for name in names if (parts := FORMATS[name].sniff(place))}
@@ -155,7 +155,9 @@ def _groups(found: Mapping[str, np.ndarray]) -> tuple[np.ndarray, list[str]]:
     return out, [] if known.all() else [f"{lost} neither prompt nor group"]
 
 
-def _doubts(name: str, found: Mapping[str, np.ndarray], group: np.ndarray, advantage: np.ndarray | None) -> list[str]:
+def _suspicions(
+    name: str, found: Mapping[str, np.ndarray], group: np.ndarray, advantage: np.ndarray | None
+) -> list[str]:
     """Remarks on suspicious records."""
     notes = []
     if FORMATS[name].drops_constant:

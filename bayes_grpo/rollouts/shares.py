@@ -52,7 +52,7 @@ class Factors(NamedTuple):
         return (plain * self.unformatted + (1.0 - self.finished) * self.cut) / np.maximum(some, 1e-12)
 
 
-class Changes(NamedTuple):
+class FactorChanges(NamedTuple):
     """Change of a mean reward by each factor; `others` is that of the unformatted and the cut."""
 
     finished: np.ndarray
@@ -70,7 +70,7 @@ _FIELDS = {
 """Name of a joint change → its factors."""
 
 
-class Sums(NamedTuple):
+class FactorSums(NamedTuple):
     """Sums over completions, one a cluster or draw: all, finished, of these formatted; reward of good, plain, cut."""
 
     all: np.ndarray
@@ -93,7 +93,7 @@ class Sums(NamedTuple):
         )
 
 
-def shapley(first: Factors, last: Factors) -> Changes:
+def shapley(first: Factors, last: Factors) -> FactorChanges:
     """Change of the mean reward by each factor between two values of shapes that broadcast."""
 
     def reward(moved: tuple[str, ...]) -> np.ndarray:
@@ -112,7 +112,7 @@ def shapley(first: Factors, last: Factors) -> Changes:
             ],
             axis=0,
         )
-    return Changes(**changes)
+    return FactorChanges(**changes)
 
 
 def _over(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -129,7 +129,7 @@ def redrawn(columns: np.ndarray, draws: int, seed: int) -> np.ndarray:
     return out
 
 
-def spread_out(drawn: np.ndarray, centre: np.ndarray | float, clusters: int) -> np.ndarray:
+def widened(drawn: np.ndarray, centre: np.ndarray | float, clusters: int) -> np.ndarray:
     """Draws, the first axis theirs, about an estimate as far as so few clusters allow."""
     if clusters < 2:
         return drawn

@@ -26,7 +26,7 @@ from bayes_grpo.rollouts.completions import (
     hash_of,
     was_cut,
 )
-from bayes_grpo.rollouts.files import LeftOut, Place, RolloutFile, json_lines, parquet_batches, unpacked
+from bayes_grpo.rollouts.files import LeftOut, RolloutFile, RolloutPath, json_lines, parquet_batches, unpacked
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,7 +62,7 @@ class PlainTable:
     name = "plain_table"
     drops_constant = False
 
-    def sniff(self, place: Place) -> list[RolloutFile]:
+    def sniff(self, place: RolloutPath) -> list[RolloutFile]:
         """The file that is given, or the only one of a folder, where its name is that of a table."""
         found = place.named(r"[^/]+\.(?:csv|csv\.gz|tsv|parquet|jsonl|jsonl\.gz)")
         return [RolloutFile(path) for path, _ in found if len(place.files) == 1]

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from bayes_grpo.common.errors import OutputError, SettingError
-from bayes_grpo.common.files import undone_at_an_end, written_whole
+from bayes_grpo.common.files import undo_on_exit, written_whole
 from bayes_grpo.common.results import json_safe
 from bayes_grpo.simulate.settings import Numbers, Structure
 from bayes_grpo.simulate.training import Trajectory
@@ -233,7 +233,7 @@ def write_runs(
         raise OutputError(f"{target}: cannot be written ({error.strerror}); nothing written") from error
     names = [f"run-{number:03d}" for number in range(len(runs))]
     try:
-        with undone_at_an_end(lambda: shutil.rmtree(building, ignore_errors=True)):
+        with undo_on_exit(lambda: shutil.rmtree(building, ignore_errors=True)):
             for name, run in zip(names, runs, strict=True):
                 _write_run(building / name, run, logging_steps)
         # mkdtemp makes the directory private; the result is as readable as any other new directory.

@@ -114,7 +114,7 @@ class Watcher:
                 self._warn_reporters(getattr(args, "report_to", ()))
                 history = [row for row in state.log_history if row.get("step", 0) <= state.global_step]
                 setup = BackgroundSetup(
-                    known=known_by(args, state),
+                    known=trainer_facts(args, state),
                     settings=self._settings,
                     watching=self._watching,
                     memory=Memory(alarmed=alarms_in(history)),
@@ -142,7 +142,7 @@ class Watcher:
         stop = False
         # Every process takes part at every step, or the others would wait for ever.
         with self._guard():
-            stop = agreed(self._wish, args)
+            stop = agree_across_ranks(self._wish, args)
         if stop:
             control.should_training_stop = True
             control.should_save = True
@@ -246,7 +246,7 @@ def number_of(value: Any) -> float:
     return to_float(value)
 
 
-def known_by(args: Any, state: Any) -> Parsed:
+def trainer_facts(args: Any, state: Any) -> Parsed:
     """Facts of a trainer about its run: its arguments as settings, its planned length.
 
     Args:
@@ -273,7 +273,7 @@ def numbers_of(row: Mapping[str, Any]) -> dict[str, float]:
     return {name: value for name, value in found.items() if value == value}
 
 
-def agreed(wish: bool, args: Any) -> bool:
+def agree_across_ranks(wish: bool, args: Any) -> bool:
     """The wish of rank 0, in all processes that train together; each has to call this.
 
     Args:

@@ -18,7 +18,7 @@ import numpy as np
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.dynamics.reduction import trl_refresh_interval
-from bayes_grpo.probing.operator import Pieces, UpdateAt, adam_scale
+from bayes_grpo.probing.operator import BlockVector, UpdateAt, adam_scale
 from bayes_grpo.training.curvature import ProbeInputs
 
 _SUMMED = ("cispo", "dapo", "vespo")
@@ -68,7 +68,7 @@ def opened_trainer(trainer: Any, batches: Sequence[Mapping[str, Any]], slices: i
     optimizer = getattr(trainer.optimizer, "optimizer", trainer.optimizer)
     refresh = trl_refresh_interval(args.steps_per_generation, args.num_iterations, args.gradient_accumulation_steps)
     group = optimizer.param_groups[0]
-    with undisturbed(trainer):
+    with preserve_state(trainer):
         batch = BatchUpdates(trainer, batches, slices)
         moments = adam_moments(optimizer, batch.parameters)
         try:
@@ -119,8 +119,8 @@ class BatchUpdates:
                 parameter.copy_(value)
 
     def _update(self, part: Mapping[str, Any], drawn: Any, weighted: bool) -> UpdateAt:
-        def at(shift: Any) -> Pieces:
-            pieces = shift.pieces if isinstance(shift, Pieces) else [shift] * len(self.parameters)
+        def at(shift: Any) -> BlockVector:
+            pieces = shift.pieces if isinstance(shift, BlockVector) else [shift] * len(self.parameters)
             with self._torch.no_grad():
                 for parameter, value, way in zip(self.parameters, self._at_rest, pieces, strict=True):
                     parameter.copy_(value + way)
@@ -134,10 +134,10 @@ class BatchUpdates:
             else:
                 given["old_per_token_logps"] = drawn
             # The same dropout at every point, or its differences would pass for curvature.
-            with same_luck():
+            with same_random_state():
                 loss = self._trainer._compute_loss(self._model, given)
                 found = self._torch.autograd.grad(loss, self.parameters, allow_unused=True)
-            return Pieces(
+            return BlockVector(
                 self._torch.zeros_like(p) if g is None else g.detach() * -self._factor
                 for p, g in zip(self.parameters, found, strict=True)
             )
@@ -147,7 +147,7 @@ class BatchUpdates:
     def _log_probabilities(self, part: Mapping[str, Any]) -> Any:
         ids = self._torch.cat([part["prompt_ids"], part["completion_ids"]], dim=1)
         mask = self._torch.cat([part["prompt_mask"], part["completion_mask"]], dim=1)
-        with same_luck():
+        with same_random_state():
             found = self._trainer._get_per_token_logps_and_entropies(
                 self._model, ids, mask, part["completion_ids"].size(1)
             )
@@ -175,7 +175,7 @@ def sliced(batch: Mapping[str, Any], count: int) -> list[dict[str, Any]]:
 
 
 @contextlib.contextmanager
-def same_luck() -> Iterator[None]:
+def same_random_state() -> Iterator[None]:
     """A block after which the random states of Python, NumPy and torch, on every device, are as before."""
     torch: Any = sys.modules.get("torch")
     plain, array = random.getstate(), np.random.get_state()  # noqa: NPY002
@@ -193,11 +193,11 @@ def same_luck() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def undisturbed(trainer: Any) -> Iterator[None]:
+def preserve_state(trainer: Any) -> Iterator[None]:
     """A block after which metrics, counters and random states of a trainer are as before."""
     before = {name: getattr(trainer, name) for name in _STATE if hasattr(trainer, name)}
     metrics = {mode: {k: list(v) for k, v in kept.items()} for mode, kept in getattr(trainer, "_metrics", {}).items()}
-    with same_luck():
+    with same_random_state():
         try:
             yield
         finally:
@@ -208,7 +208,7 @@ def undisturbed(trainer: Any) -> Iterator[None]:
                 trainer._metrics[mode].update(kept)
 
 
-def adam_moments(optimizer: Any, parameters: Sequence[Any]) -> tuple[Pieces, int, float, float] | None:
+def adam_moments(optimizer: Any, parameters: Sequence[Any]) -> tuple[BlockVector, int, float, float] | None:
     """Second moments, steps, β₂ and ε of torch's Adam; None for plain SGD.
 
     Raises:
@@ -228,4 +228,9 @@ def adam_moments(optimizer: Any, parameters: Sequence[Any]) -> tuple[Pieces, int
         raise SettingError("CurvatureProbe: expected one β₂, ε and count of steps for all parameters, found several")
     beta2, epsilon = settings.pop()
     (step,) = steps
-    return Pieces(optimizer.state[p]["exp_avg_sq"].detach() for p in parameters), step, float(beta2), float(epsilon)
+    return (
+        BlockVector(optimizer.state[p]["exp_avg_sq"].detach() for p in parameters),
+        step,
+        float(beta2),
+        float(epsilon),
+    )

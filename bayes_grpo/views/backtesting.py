@@ -16,7 +16,7 @@ def backtest_document(b: Backtest) -> Document:
         title="Backtest",
         answer=answer,
         why=why,
-        do=_do(b),
+        do=_next_step(b),
         table=_scores(b) if b.table else None,
         sections=(section("Left out", *b.refused),),
         unchecked=f"Left out: {counted(len(b.refused), 'forecast')} (--details says why)" if b.refused else "",
@@ -24,7 +24,7 @@ def backtest_document(b: Backtest) -> Document:
     )
 
 
-def _do(b: Backtest) -> str:
+def _next_step(b: Backtest) -> str:
     """What the scores say of a forecast of this log from now on."""
     parts = []
     if b.verdict == "worse":

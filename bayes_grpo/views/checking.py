@@ -24,7 +24,7 @@ def check_document(c: Check) -> Document:
         about=f"{c.about.rows} rows of {c.about.signal}, regime {c.regime}",
         answer=sentence_case(c.sentence),
         why=c.prior.sentence,
-        do=_do(c),
+        do=_next_step(c),
         tone=_tone(c),
         table=table("Residuals against replicated rows", heads, rows),
         sections=(section("Findings", *(f.sentence for f in c.findings)),),
@@ -32,7 +32,7 @@ def check_document(c: Check) -> Document:
     )
 
 
-def _do(c: Check) -> str:
+def _next_step(c: Check) -> str:
     """Another regime may describe a shape; the noise of single rows is the same in all."""
     if not c.misses:
         return ""

@@ -112,7 +112,7 @@ def reason(d: Diagnosis) -> str:
 def evidence_lines(d: Diagnosis) -> tuple[str, ...]:
     """The evidence for each mode, the most probable first."""
     found = sorted(d.evidence.items(), key=lambda item: -d.probability.get(item[0], 0.0))
-    return tuple(f"{sentence_case(label_of(name))}{_weighed(d, name)}: {text}" for name, text in found)
+    return tuple(f"{sentence_case(label_of(name))}{_probability_text(d, name)}: {text}" for name, text in found)
 
 
 def remedy_lines(d: Diagnosis) -> tuple[str, ...]:
@@ -170,14 +170,14 @@ def parts_table(d: Diagnosis) -> Tabular:
 
 def _unchecked(d: Diagnosis) -> str:
     """Useful signals that the log lacks, and those that are no number in any row; "" without any."""
-    missing = f"{', '.join(d.missing)} (not recognized in this log{_maybe(d)})" if d.missing else ""
+    missing = f"{', '.join(d.missing)} (not recognized in this log{_suggested_columns(d)})" if d.missing else ""
     empty = f"{', '.join(d.empty)} (NaN in every row)" if d.empty else ""
     single = f"{', '.join(d.single)} (one value)" if d.single else ""
     found = "; ".join(x for x in (missing, single, empty) if x)
     return f"Not checked: {found}" if found else ""
 
 
-def _maybe(d: Diagnosis) -> str:
+def _suggested_columns(d: Diagnosis) -> str:
     """Which keys of the log the missing signals may be, and how to name them."""
     names = ("heldout" if "evaluation" in x else x for x in d.missing)
     found = [f"--column {x}={d.suggested[x][0]}" for x in names if x in d.suggested]
@@ -219,7 +219,7 @@ def _seen(d: Diagnosis, name: str) -> bool:
     return d.timeline is not None and name in d.timeline.modes and d.timeline.modes[name].seen
 
 
-def _weighed(d: Diagnosis, name: str) -> str:
+def _probability_text(d: Diagnosis, name: str) -> str:
     """The probability of a mode behind its name; "" where no signal tells."""
     return f" ({percent(d.probability[name])})" if _seen(d, name) else ""
 

@@ -45,7 +45,7 @@ def sweep_document(f: Sweep) -> Document:
         answer=f.collapse_sentence
         or (answer if f.converged else "The sampler did not converge; do not use these numbers."),
         why=sentence_case(f.effects_sentence, 900),
-        do=_do(f),
+        do=_next_step(f),
         tone=tone,
         points=(*_named(f), Point("Repetitions", f.repetition_sentence)),
         table=_exponents(f) if f.exponents else _runs(f),
@@ -57,7 +57,7 @@ def sweep_document(f: Sweep) -> Document:
     )
 
 
-def _do(f: Sweep) -> str:
+def _next_step(f: Sweep) -> str:
     lost = [run for run in f.runs if run.collapsed]
     return f"see what failed first: bayes-grpo diagnose {lost[0].name}." if lost else ""
 

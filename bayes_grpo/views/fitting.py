@@ -53,7 +53,7 @@ def fit_summary_document(s: Summary) -> Document:
         about=f"{a.rows} rows of {a.signal}, steps {a.first_step:g} to {a.last_step:g}, regime {s.regime}",
         answer=s.answer,
         why=_why(s),
-        do=_do(s),
+        do=_next_step(s),
         tone="" if s.convergence.passed else "alarm",
         table=_main(s, len(weak)),
         sections=(
@@ -76,7 +76,7 @@ def fit_summary_document(s: Summary) -> Document:
     )
 
 
-def _do(s: Summary) -> str:
+def _next_step(s: Summary) -> str:
     """Next step after a fit: how to get one, else the question that comes next."""
     if not s.convergence.passed:
         return "fit again with larger --num-samples and --num-warmup, or a simpler --regime."

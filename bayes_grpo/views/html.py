@@ -70,7 +70,7 @@ _PHONE = (4.1, 3.4)
 """Inches of a whole figure on a phone."""
 
 
-class Drawn(NamedTuple):
+class FigureImage(NamedTuple):
     """A figure as an image: for a screen, and for a phone ("" where it is the same)."""
 
     plot: Drawing
@@ -78,7 +78,7 @@ class Drawn(NamedTuple):
     narrow: str
 
 
-def html_of(document: Document, images: dict[Drawing, Drawn | None] | None = None) -> str:
+def html_of(document: Document, images: dict[Drawing, FigureImage | None] | None = None) -> str:
     """The document as HTML; all text in it is escaped.
 
     Args:
@@ -119,7 +119,7 @@ def html_of(document: Document, images: dict[Drawing, Drawn | None] | None = Non
     )
 
 
-def _drawn(plot: Drawing) -> Drawn | None:
+def _drawn(plot: Drawing) -> FigureImage | None:
     """A figure; None where it cannot be drawn, which must not cost the page."""
     from matplotlib.figure import Figure
 
@@ -131,7 +131,7 @@ def _drawn(plot: Drawing) -> Drawn | None:
     with suppress(Exception):
         width = _WIDTHS[plot.size]
         narrow = image(_PHONE) if plot.size == "whole" else ""
-        return Drawn(plot, image((width, width * plot.ratio)), narrow)
+        return FigureImage(plot, image((width, width * plot.ratio)), narrow)
     return None
 
 

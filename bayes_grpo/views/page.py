@@ -72,7 +72,7 @@ def page_of(run: Run, found: Analysis) -> Document:
     parts: list[Section] = [
         _signals(run),
         _part("Parts", found.diagnosis, _parts),
-        _part("What happened", found.diagnosis, _happened),
+        _part("What happened", found.diagnosis, _outcome_text),
         _part("Forecast", found.forecast, partial(_forecast, status=status)),
         _part("Fit", found.fit, _fit),
         _regimes(found),
@@ -153,7 +153,7 @@ def _parts(d: Any) -> Section:
     return Section("", tables=(parts_table(d),), plots=tuple(plots))
 
 
-def _happened(d: Any) -> Section:
+def _outcome_text(d: Any) -> Section:
     further = remedy_lines(d)[1 : 1 + _REMEDIES]  # the first is at the top of the page
     tables = (*episode_tables(d), mode_table(d), *gain_tables(d))
     return Section("", (reason(d), *evidence_lines(d), *further), tables, tone=TONES[d.status.status])

@@ -21,7 +21,7 @@ from bayes_grpo.common.document import (
 )
 from bayes_grpo.common.intervals import LEVEL, Interval, digits, percent
 from bayes_grpo.common.text import counted, every
-from bayes_grpo.planning.outcomes import Others
+from bayes_grpo.planning.outcomes import OtherRuns
 from bayes_grpo.planning.result import Plan
 from bayes_grpo.probing.predict import LONGEST_REFRESH
 
@@ -94,16 +94,16 @@ def _why(plan: Plan) -> str:
     swings = "below" if onset.p_below >= 0.5 else "above"
     return (
         f"Margin {_short(exact.margin)} (threshold over planned gain); gain {swings} the onset of oscillation. "
-        f"A separate statement, what happened to others: {_happened(_leading(plan))}."
+        f"A separate statement, what happened to others: {_outcome_text(_leading(plan))}."
     )
 
 
-def _leading(plan: Plan) -> Others:
+def _leading(plan: Plan) -> OtherRuns:
     """The planned change, else twice the learning rate."""
     return next((x for x in plan.others if x.planned), next(x for x in plan.others if x.ratio == 2.0))
 
 
-def _happened(x: Others) -> str:
+def _outcome_text(x: OtherRuns) -> str:
     what = f"{digits(x.ratio, '.3g')} times the {_SETTINGS[x.setting]}"
     if not x.pairs:
         return f"no public pair of runs tested {what}"

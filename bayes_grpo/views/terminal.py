@@ -124,9 +124,9 @@ def _table(table: Tabular, width: int) -> list[Any]:
              for _, cells in columns]  # fmt: skip
     widest = [max((len(c.text) for c in cells), default=0) for _, cells in columns]
     titles = [head for head, _ in columns]
-    if _room(titles, widest, fixed) > width:
+    if _table_width(titles, widest, fixed) > width:
         titles = ["\n".join(textwrap.wrap(head, max(cell, _HEAD))) for head, cell in zip(titles, widest, strict=True)]
-    if _room(titles, widest, fixed) > width:
+    if _table_width(titles, widest, fixed) > width:
         return [*(x for row in table.rows for x in _block(table, row)), *note]
     heads = any(titles)
     grid = RichTable(box=None, pad_edge=False, header_style="bold", show_header=heads)
@@ -138,7 +138,7 @@ def _table(table: Tabular, width: int) -> list[Any]:
     return [grid, *note]
 
 
-def _room(heads: list[str], widest: list[int], fixed: list[bool]) -> int:
+def _table_width(heads: list[str], widest: list[int], fixed: list[bool]) -> int:
     """Characters that a table takes, by the widest cell of each column; text that is not fixed can be wrapped."""
     wide = [max(cell, *map(len, head.split("\n"))) for head, cell in zip(heads, widest, strict=True)]
     return sum(w if f else min(w, _WRAPPED) for w, f in zip(wide, fixed, strict=True)) + 2 * len(wide)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from bayes_grpo import read_log
 from bayes_grpo.common.files import written_whole
 from bayes_grpo.logs.settings import Provenance
-from bayes_grpo.logs.signals import SIGNALS, Healthy, healthy_text
+from bayes_grpo.logs.signals import SIGNALS, HealthyRange, healthy_text
 from bayes_grpo.logs.trainer import Trainer
 from bayes_grpo.logs.trainers import GENERIC, TRAINERS
 from benchmarks.common import keep
@@ -176,7 +176,7 @@ def _line(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
-def _healthy(healthy: Healthy | None) -> str:
+def _healthy(healthy: HealthyRange | None) -> str:
     return "" if healthy is None else f"{healthy_text(healthy)}: {healthy.source}"
 
 

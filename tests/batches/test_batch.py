@@ -21,7 +21,7 @@ import pytest
 
 import bayes_grpo as bg
 from bayes_grpo.batches import table as table_module
-from bayes_grpo.batches.batch import batch, survey
+from bayes_grpo.batches.batch import batch, find_logs
 from bayes_grpo.batches.table import journal_of
 from bayes_grpo.batches.unit import fingerprint
 from bayes_grpo.cli.batch import dask_executor
@@ -292,14 +292,14 @@ def test_files_folders_patterns_and_runs_each_once(write_logs, tmp_path):
     output = tmp_path / "trainer" / "checkpoint-30"
     output.mkdir(parents=True)
     shutil.copy(folder / "run01.json", output / "trainer_state.json")
-    found = list(survey([folder, str(folder / "run*.json"), tmp_path / "trainer", rising_run(name="made")], {}))
+    found = list(find_logs([folder, str(folder / "run*.json"), tmp_path / "trainer", rising_run(name="made")], {}))
     assert [log.name for log in found] == ["run00", "run01", "run02", "trainer", "made"]
     assert all(log.error == "" and log.log_hash for log in found)
     assert {log.rows for log in found[:4]} == {30}
     assert found[1].fingerprint == found[3].fingerprint != found[2].fingerprint
     (folder / "table.csv").write_text("step,reward\n1,0.1\n2,0.2\n3,0.3\n")
-    assert len(list(survey([folder, str(folder / "*.csv")], {}))) == 4
-    assert len(list(survey([folder, str(folder / "*.csv")], {}, {(folder / "table.csv").resolve()}))) == 3
+    assert len(list(find_logs([folder, str(folder / "*.csv")], {}))) == 4
+    assert len(list(find_logs([folder, str(folder / "*.csv")], {}, {(folder / "table.csv").resolve()}))) == 3
 
 
 def test_a_fingerprint_is_of_rows_and_settings_and_not_of_the_name(write_logs, tmp_path):

@@ -15,7 +15,7 @@ import pytest
 from bayes_grpo.cli.options import EXIT_ENDED, EXIT_INTERRUPTED
 from bayes_grpo.cli.signals import ended_by_signals
 from bayes_grpo.common.errors import OutputError
-from bayes_grpo.common.files import folder_for_a_while, undo_all, undone_at_an_end, written_whole
+from bayes_grpo.common.files import folder_for_a_while, undo_all, undo_on_exit, written_whole
 from tests.helpers.selection import few
 
 ROWS = "".join(f"{s},{0.1 + s / 100}\n" for s in range(1, 40))
@@ -123,10 +123,10 @@ def test_nothing_is_kept_after_a_command():
 
 def test_what_is_under_way_is_taken_back_and_what_is_done_is_not(tmp_path):
     taken_back = []
-    with undone_at_an_end(lambda: taken_back.append(1)):
+    with undo_on_exit(lambda: taken_back.append(1)):
         pass
     with (
-        undone_at_an_end(lambda: 1 / 0),
+        undo_on_exit(lambda: 1 / 0),
         folder_for_a_while() as folder,
         suppress(OutputError),
         written_whole(tmp_path / "a.txt") as path,

@@ -59,9 +59,9 @@ def test_names_of_regimes_are_those_of_the_registry():
 
 def test_a_misspelt_log_is_guessed(log: Path):
     with pytest.raises(LogReadError, match=r"found nothing there; is run\.jsonl meant"):
-        checks.there([log.with_name("runn.jsonl")])
+        checks.check_logs_exist([log.with_name("runn.jsonl")])
     with pytest.raises(LogReadError, match="found nothing there; check the path"):
-        checks.there([log.with_name("other.csv")])
+        checks.check_logs_exist([log.with_name("other.csv")])
 
 
 @pytest.mark.parametrize(

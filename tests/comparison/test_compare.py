@@ -140,12 +140,12 @@ def lost_on(name):
 def test_few_blocks_call_for_student_s_distribution():
     """Five blocks that a normal distribution would call 97% certain are not."""
     best, other = np.zeros(5), np.array([-1.0, -3.4, 1.0, -2.2, -1.6])
-    total, error, p_worse = module._behind(other, best)
+    total, error, p_worse = module._score_differences(other, best)
     assert total == pytest.approx(-7.2)
     assert p_worse == pytest.approx(1.0 - float(cast(Any, ttest_1samp(other, 0.0, alternative="less")).pvalue))
     assert norm.cdf(-total / error) > 0.95 > p_worse
     assert module._verdict(total, p_worse) == "cannot tell"
-    assert np.isnan(module._behind(best, best)[2])
+    assert np.isnan(module._score_differences(best, best)[2])
 
 
 @pytest.mark.parametrize("bad", [[], ["exponential", "exponential"], ["pendulum"]])

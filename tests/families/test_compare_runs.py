@@ -13,8 +13,8 @@ from bayes_grpo.cli.options import EXIT_INPUT
 from bayes_grpo.common.errors import LogReadError, SettingError
 from bayes_grpo.common.files import file_and_run
 from bayes_grpo.families.recipes import (
+    RecipeReadings,
     SeedPrior,
-    Side,
     difference_of,
     differences,
     further_seeds,
@@ -139,8 +139,8 @@ def test_every_run_has_its_levels_and_the_reason_of_its_status(tmp_path):
 PRIOR = SeedPrior(np.log(0.2), 0.5, 1.0, {"recipes": 4, "runs": 10})
 
 
-def side(*values: float, error: float = 0.0) -> Side:
-    return Side(np.array(values), np.full(len(values), error))
+def side(*values: float, error: float = 0.0) -> RecipeReadings:
+    return RecipeReadings(np.array(values), np.full(len(values), error))
 
 
 def test_equal_recipes_are_equal_and_swapping_them_swaps_the_probability():
@@ -168,8 +168,10 @@ def test_probabilities_are_calibrated_over_draws_from_the_prior():
     p, truth = [], []
     for _ in range(1500):
         spread, true = 0.2 * np.exp(PRIOR.centre + PRIOR.width * rng.standard_normal()), 0.2 * rng.standard_normal()
-        a = Side(0.5 + spread * rng.standard_normal(2) + 0.01 * rng.standard_normal(2), np.full(2, 0.01))
-        b = Side(0.5 + true + spread * rng.standard_normal(1) + 0.01 * rng.standard_normal(1), np.full(1, 0.01))
+        a = RecipeReadings(0.5 + spread * rng.standard_normal(2) + 0.01 * rng.standard_normal(2), np.full(2, 0.01))
+        b = RecipeReadings(
+            0.5 + true + spread * rng.standard_normal(1) + 0.01 * rng.standard_normal(1), np.full(1, 0.01)
+        )
         p.append(float(difference_of(a, b, 0.2, PRIOR).p_better))
         truth.append(true > 0)
     fifth = np.digitize(p, [0.2, 0.4, 0.6, 0.8])

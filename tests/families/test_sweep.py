@@ -10,7 +10,7 @@ import pytest
 
 import bayes_grpo
 from bayes_grpo import save_plot, sweep
-from bayes_grpo.cli.app import each_by_itself
+from bayes_grpo.cli.app import repeat_flags
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.families.members import LeftOutRun, NamedSetting, failure_in_short
 from bayes_grpo.families.model import TRAITS, SweepDraws
@@ -171,5 +171,5 @@ def test_the_command_line_of_two_recipes():
         assert call(*wrong).code == 2
     words = ["compare-runs", "--a", "x", "y", "--b", "z", "--seed", "3", "--step", "9"]
     written = ["compare-runs", "--a", "x", "--a", "y", "--b", "z", "--seed", "3", "--step", "9"]
-    assert each_by_itself(words) == written
-    assert each_by_itself(["fit", "--a", "x", "y"]) == ["fit", "--a", "x", "y"]
+    assert repeat_flags(words) == written
+    assert repeat_flags(["fit", "--a", "x", "y"]) == ["fit", "--a", "x", "y"]

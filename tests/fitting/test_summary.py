@@ -16,7 +16,7 @@ from bayes_grpo.regimes.registry import get_regime
 from bayes_grpo.rows.levels import RewardLevels
 from bayes_grpo.rows.series import NoiseLevel
 from bayes_grpo.signals.path import fit_path
-from bayes_grpo.views.fitting import _do
+from bayes_grpo.views.fitting import _next_step
 
 LEVEL = NoiseLevel(0.1, 0.2, "mean and groups", 3.0, 0.0, 0.1)
 
@@ -127,12 +127,12 @@ def test_half_of_a_change_needs_a_change_in_curve_and_rows(growth, rose, shown):
     ("level", "words"), [(0.99, "use harder prompts, or stop: the reward is at 99% of its range."), (0.8, "see where")]
 )
 def test_a_solved_task_asks_for_harder_prompts(level, words):
-    assert _do(summary_of(level=level)).startswith(words)
+    assert _next_step(summary_of(level=level)).startswith(words)
 
 
 @pytest.mark.parametrize(("left", "over"), [(0.06, "nearly over"), (0.01, "over"), (0.001, "over")])
 def test_a_schedule_with_steps_left_is_not_over(left, over):
-    assert _do(summary_of(rate_left=left)).endswith(f"; this schedule is {over}.")
+    assert _next_step(summary_of(rate_left=left)).endswith(f"; this schedule is {over}.")
 
 
 @pytest.mark.parametrize(("last", "found"), [(0.52, True), (0.88, False)])

@@ -12,7 +12,7 @@ from bayes_grpo.common.errors import SettingError
 from bayes_grpo.fitting.fit import fit
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.planning.noise import GroupSettings, row_noises
-from bayes_grpo.planning.outcomes import failure_regression, others_who_changed
+from bayes_grpo.planning.outcomes import failure_regression, outcomes_of_similar_changes
 from bayes_grpo.planning.plan import plan
 from bayes_grpo.probing.course import pooled_probes
 from bayes_grpo.probing.file import save_probes
@@ -114,11 +114,14 @@ def test_measured_stiffness_on_the_command_line(tmp_path):
 
 
 def test_others_are_counted_by_about_the_same_change():
-    up, down = others_who_changed("learning_rate", 2.0, 1e-5), others_who_changed("learning_rate", 0.5, 1e-5)
+    up, down = (
+        outcomes_of_similar_changes("learning_rate", 2.0, 1e-5),
+        outcomes_of_similar_changes("learning_rate", 0.5, 1e-5),
+    )
     assert (up.failed > 0, down.failed) == (True, 0)
-    assert down.p_fails < up.p_fails < others_who_changed("learning_rate", 10.0, 1e-5).p_fails < 1.0
-    assert math.isnan(others_who_changed("learning_rate", 2.0, 1e-2).p_fails)  # no public run is near
-    assert math.isnan(others_who_changed("group_size", 2.0, 1e-5).p_fails)
+    assert down.p_fails < up.p_fails < outcomes_of_similar_changes("learning_rate", 10.0, 1e-5).p_fails < 1.0
+    assert math.isnan(outcomes_of_similar_changes("learning_rate", 2.0, 1e-2).p_fails)  # no public run is near
+    assert math.isnan(outcomes_of_similar_changes("group_size", 2.0, 1e-5).p_fails)
 
 
 def test_the_probability_is_the_integral_over_coefficients_and_repositories():

@@ -12,7 +12,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.probing.file import load_probes, save_probes
-from bayes_grpo.probing.operator import Pieces, adam_scale, lanczos, product_of
+from bayes_grpo.probing.operator import BlockVector, adam_scale, lanczos, product_of
 from bayes_grpo.probing.probe import probe
 from benchmarks.calibration.probing import bandit, quadratic, told
 from tests.helpers.shown import text_of
@@ -49,10 +49,10 @@ def test_any_kind_of_vector_gives_the_same():
         slope = jax.jit(lambda x: -jax.grad(lambda y: 0.5 * y @ jnp.asarray(h) @ y)(x))
         in_jax = probe([lambda shift: slope(jnp.asarray(here) + shift)], start=jnp.ones(SIZE))
 
-    def in_pieces(shift: object) -> Pieces:
-        whole = np.concatenate([p.ravel() for p in shift.pieces]) if isinstance(shift, Pieces) else np.zeros(SIZE)
+    def in_pieces(shift: object) -> BlockVector:
+        whole = np.concatenate([p.ravel() for p in shift.pieces]) if isinstance(shift, BlockVector) else np.zeros(SIZE)
         push = -h @ (here + whole)
-        return Pieces([push[:8].reshape(2, 4), push[8:]])
+        return BlockVector([push[:8].reshape(2, 4), push[8:]])
 
     found = probe([in_pieces])
     for one in (in_jax, found):

@@ -10,7 +10,7 @@ from bayes_grpo import diagnose
 from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.logs.reward_parts import adding_weights, is_form, is_task
 from bayes_grpo.rollouts.decompose import decompose
-from bayes_grpo.rollouts.shares import Factors, redrawn, shapley, spread_out
+from bayes_grpo.rollouts.shares import Factors, redrawn, shapley, widened
 from tests.helpers.made_rollouts import Course, rollouts_of, true_shares, with_gates
 from tests.helpers.runs import make_run
 
@@ -136,7 +136,7 @@ def test_clusters_drawn_anew_in_pieces_have_the_spread_of_a_mean():
     for n in (40, 5000):  # one piece, several
         x = rng.gamma(2.0, size=n)
         drawn = redrawn(np.column_stack([x, np.ones(n)]), 4000, 1)
-        means = spread_out(drawn[:, 0] / drawn[:, 1], x.mean(), n)
+        means = widened(drawn[:, 0] / drawn[:, 1], x.mean(), n)
         assert means.mean() == pytest.approx(x.mean(), abs=0.1 * x.std() / np.sqrt(n))
         expected = x.std(ddof=1) / np.sqrt(n)
         assert expected * 0.95 < means.std() < expected * 1.1

@@ -19,7 +19,7 @@ from bayes_grpo.logs.assembling import run_of
 from bayes_grpo.logs.reading import read_log
 from bayes_grpo.training import callback as module
 from bayes_grpo.training.background import BackgroundSetup
-from bayes_grpo.training.callback import AGREEING, Watcher, known_by
+from bayes_grpo.training.callback import AGREEING, Watcher, trainer_facts
 from bayes_grpo.watching.result import Alarm, Outlook, Update
 
 HERE = Interval(0.5, 0.4, 0.6, 0.9)
@@ -262,7 +262,7 @@ def test_a_resumed_training_hands_over_its_rows_up_to_the_checkpoint_and_the_ala
 
 
 def test_the_trainers_arguments_are_settings():
-    known = known_by(ARGUMENTS, State(max_steps=300, logging_steps=5))
+    known = trainer_facts(ARGUMENTS, State(max_steps=300, logging_steps=5))
     run = run_of(
         [{"step": 5.0 * i, "reward": 0.5, "learning_rate": 1e-6} for i in range(1, 9)], known, {"reward_low": 0}
     )

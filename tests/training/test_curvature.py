@@ -15,7 +15,7 @@ from bayes_grpo.dynamics.reduction import critical_gain
 from bayes_grpo.probing.file import load_probes
 from bayes_grpo.probing.probe import ProbeTracker
 from bayes_grpo.training.curvature import CurvatureWatcher, ProbeInputs
-from bayes_grpo.training.trl_updates import refusal, same_luck
+from bayes_grpo.training.trl_updates import refusal, same_random_state
 
 SIZE, RATE = 12, 0.005
 STIFF = np.diag(4.0 * 0.6 ** np.arange(SIZE))
@@ -73,7 +73,7 @@ class Trainer:
 
 @contextlib.contextmanager
 def opened(trainer: Trainer, inputs: list[Any], parts: int):
-    with same_luck():
+    with same_random_state():
         yield ProbeInputs(parts_of(inputs[0], 0.05, parts), [], 1.0, "sgd", RATE, 0.9, 4.0)
 
 

@@ -51,7 +51,7 @@ class AdvantageDegeneracy(Mode):
         share = interval(view.idle.over(first, last))
         live = f"{1.0 - share.median:.0%} of each batch contributes a gradient"
         text = f"{span_text(share, '.0%', level=False)} of the groups have zero reward variance, so {live}"
-        blame = blame_text(view, last) if share.median > THRESHOLDS.idle else ""
+        blame = prompts_text(view, last) if share.median > THRESHOLDS.idle else ""
         return f"{text}; {blame}" if blame else text
 
 
@@ -61,7 +61,7 @@ def enough_rows(view: RunView) -> np.ndarray:
     return rows >= THRESHOLDS.waste_rows
 
 
-def blame_text(view: RunView, step: float) -> str:
+def prompts_text(view: RunView, step: float) -> str:
     """Which prompts groups without variance come from, by the level at a step; "" where that does not say."""
     place = int(np.searchsorted(view.steps[1:], step, side="right"))
     level = float(np.median(view.level[:, place]))

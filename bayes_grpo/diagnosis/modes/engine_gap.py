@@ -19,7 +19,7 @@ from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.view import RunView
 from bayes_grpo.diagnosis.wording import signal_words
 from bayes_grpo.logs.run import Run
-from bayes_grpo.logs.signals import SIGNALS, STANDARD, Healthy, healthy_text
+from bayes_grpo.logs.signals import SIGNALS, STANDARD, HealthyRange, healthy_text
 from bayes_grpo.signals.thresholds import THRESHOLDS
 
 _GAPS = SIGNALS["engine_mismatch"].definitions
@@ -75,7 +75,7 @@ class EngineGap(Mode):
         return "; ".join(out)
 
 
-def sampler_range(run: Run, name: str) -> Healthy | None:
+def sampler_range(run: Run, name: str) -> HealthyRange | None:
     """Published healthy range of a signal of the mismatch under the definition of this log; None without one."""
     word = run.definitions.get(name, STANDARD)
     if name in _WEIGHTS and word not in (_SAMPLER, STANDARD):

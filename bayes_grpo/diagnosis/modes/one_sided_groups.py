@@ -11,7 +11,7 @@ import numpy as np
 
 from bayes_grpo.common.intervals import interval, span_text
 from bayes_grpo.diagnosis.mode import Mode
-from bayes_grpo.diagnosis.modes.advantage_degeneracy import blame_text, enough_rows
+from bayes_grpo.diagnosis.modes.advantage_degeneracy import enough_rows, prompts_text
 from bayes_grpo.diagnosis.view import RunView
 from bayes_grpo.signals.thresholds import THRESHOLDS
 
@@ -32,7 +32,7 @@ class OneSidedGroups(Mode):
 
     def text(self, view: RunView, first: float, last: float) -> str:
         """Share of groups without variance, and which prompts they come from."""
-        blame = blame_text(view, last)
+        blame = prompts_text(view, last)
         if view.idle is None or not blame:
             return ""
         share = interval(view.idle.over(first, last))

@@ -33,7 +33,7 @@ class RewardHacking(Mode):
             return None
         gain, shared = changes(view, path)
         level = view.on_grid(path)
-        hollow = stays_behind(gain, shared) & (level < THRESHOLDS.material * path.span)
+        hollow = evaluation_lags(gain, shared) & (level < THRESHOLDS.material * path.span)
         if not np.isfinite(path.low):
             hollow = np.zeros_like(hollow)
         return (gain > THRESHOLDS.parted) & (hollow | turned(view, path, THRESHOLDS.turned))
@@ -66,7 +66,7 @@ def changes(view: RunView, path: SignalPath) -> tuple[np.ndarray, np.ndarray]:
     return np.where(after, gain, 0.0), np.where(after, shared, 0.0)
 
 
-def stays_behind(gain: np.ndarray, shared: np.ndarray) -> np.ndarray:
+def evaluation_lags(gain: np.ndarray, shared: np.ndarray) -> np.ndarray:
     """Whether the train reward has risen and the evaluation reward hardly, shape (draws, n)."""
     return (gain > THRESHOLDS.parted) & (shared < THRESHOLDS.shared * gain)
 

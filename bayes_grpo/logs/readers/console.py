@@ -139,7 +139,7 @@ def _pair_rows(text: str) -> Rows:
     """
     rows = _placed_rows(text)
     if not rows:
-        yield from ((row, None) for row in _alike(text))
+        yield from ((row, None) for row in _rows_of_same_names(text))
     if not any("step" in row for row, *_ in rows):
         yield from ((row, None) for row, *_ in rows if names_reward(row))
         return
@@ -152,7 +152,7 @@ def _pair_rows(text: str) -> Rows:
         yield row, steps * epochs if within_epochs else steps or None
 
 
-def _alike(text: str) -> list[dict[str, float]]:
+def _rows_of_same_names(text: str) -> list[dict[str, float]]:
     """The numbers of a pasted text whose lines, but for a few, name the same: a reward and something else."""
     lines = [line for line, _ in lines_of(text) if line.strip()] if len(text) <= PASTED else []
     named = [row for line in lines if names_reward((line,)) and len(row := _numbers(_ASIDE.sub("", line))) > 1]

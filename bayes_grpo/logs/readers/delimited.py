@@ -17,7 +17,7 @@ from bayes_grpo.common.errors import MENDING, Argument, LogReadError
 from bayes_grpo.common.imports import arrow
 from bayes_grpo.common.text import clean, listed
 from bayes_grpo.logs.formats import PARQUET, Evidence, Parsed, Reader, Source, chosen_run
-from bayes_grpo.logs.keyindex import normal, parted
+from bayes_grpo.logs.keyindex import normal, with_evaluation_keys
 from bayes_grpo.logs.table import MAX_KEYS, Table, to_float
 
 _DELIMITERS = (",", "\t", ";", "|")
@@ -64,7 +64,9 @@ def load_csv(source: Source, delimiter: str) -> Table:
         columns: dict[str, Any] = {}
         for name, cells in zip(names, zip_longest(*rows, fillvalue=""), strict=False):
             columns.setdefault(name, _column(cells, decimal))
-        tables.append(parted(columns | {name: np.full(len(rows), np.nan) for name in names if name not in columns}))
+        tables.append(
+            with_evaluation_keys(columns | {name: np.full(len(rows), np.nan) for name in names if name not in columns})
+        )
         rows.clear()
 
     lines = csv.reader(io.StringIO(source.text, newline=""), delimiter=delimiter, skipinitialspace=True, strict=True)
@@ -245,7 +247,7 @@ def _read_parquet(source: Source, wanted: str | None) -> Parsed:
     except (pa.ArrowException, OSError, ValueError, TypeError, OverflowError, MemoryError) as error:
         why = f"expected a Parquet table of metrics, found one that cannot be read ({clean(error)}); write it again"
         raise LogReadError(why) from None
-    return Parsed(parted(columns))
+    return Parsed(with_evaluation_keys(columns))
 
 
 READERS = (

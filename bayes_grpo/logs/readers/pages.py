@@ -25,8 +25,8 @@ from bayes_grpo.logs.cells import (
     value_in,
 )
 from bayes_grpo.logs.formats import HEAD, NO_REWARDS, Evidence, Parsed, Reader, RunName, Source, chosen_run, main_run
-from bayes_grpo.logs.grids import COUNTERS, STEPS, Grid, html_grids, text_grids, unfolded
-from bayes_grpo.logs.keyindex import KeyIndex, normal, of_evaluation, parted
+from bayes_grpo.logs.grids import COUNTERS, STEPS, Grid, html_grids, stacked, text_grids
+from bayes_grpo.logs.keyindex import KeyIndex, normal, of_evaluation, with_evaluation_keys
 from bayes_grpo.logs.lines import is_total_reward, names_reward, planned_in, std_of
 from bayes_grpo.logs.table import RUN_KEYS, Table, to_float
 from bayes_grpo.logs.trainers import GENERIC
@@ -140,7 +140,7 @@ def _steps(table: Table) -> np.ndarray:
 
 def _metrics(grid: Grid) -> Parsed | None:
     """The table as one of metrics by step, None where it is none; rows without a step are left out."""
-    grid = unfolded(grid)
+    grid = stacked(grid)
     names = grid.names
     runs = [[row[i] for row in grid.rows if i < len(row)] for i, x in enumerate(names) if normal(x) in RUN_KEYS]
     if not names_reward(names) or any(len({*words}) == len(words) for words in runs):
@@ -148,7 +148,7 @@ def _metrics(grid: Grid) -> Parsed | None:
     if (columns := _by_step(grid)) is None:
         return None
     columns = _with_evaluations(columns)
-    table = parted(columns)
+    table = with_evaluation_keys(columns)
     if not any(names_reward((key,)) and table.has_numbers(key) for key in table.keys):
         return None
     measured = [i for i, name in enumerate(names) if normal(name) not in STEPS]
@@ -186,9 +186,9 @@ _LEAST_MEASURED = 2
 
 def _without_reward(grid: Grid) -> Parsed | None:
     """A table of a training by its step and signals, whose reward has another name; None where it is none."""
-    if not any(normal(name) in STEPS for name in grid.names) or (columns := _by_step(unfolded(grid))) is None:
+    if not any(normal(name) in STEPS for name in grid.names) or (columns := _by_step(stacked(grid))) is None:
         return None
-    index = KeyIndex(table := parted(columns))
+    index = KeyIndex(table := with_evaluation_keys(columns))
     measured = sum(bool(index.find(GENERIC.keys[name])) for name in _MEASURED)
     return Parsed(table) if table.n > LEAST_IN_TABLE and measured >= _LEAST_MEASURED else None
 

@@ -27,7 +27,7 @@ from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.files import written_whole
 from bayes_grpo.families.members import check_alike
 from bayes_grpo.families.readings import RunReading, reading_of
-from bayes_grpo.families.recipes import PATH, Side, sides
+from bayes_grpo.families.recipes import PATH, RecipeReadings, readings_of_recipes
 from bayes_grpo.logs import read_log
 from bayes_grpo.rows.rows_of import MAX_ROWS_OF_SEVERAL, rows_of
 from benchmarks.common import keep, say
@@ -44,7 +44,7 @@ class Group(NamedTuple):
     """Readings of some runs in standard deviations of their rows."""
 
     name: str
-    side: Side
+    side: RecipeReadings
     repo: str
 
 
@@ -93,9 +93,9 @@ def group_of(
     if last < max(r.table.step[0] for r in some):
         return None
     unit = float(np.std(np.concatenate([r.table.y for r in some])))
-    side = sides([r.at(last) for r in some])
+    side = readings_of_recipes([r.at(last) for r in some])
     say(f"{name}: {np.round(side.mean, 3)} ± {np.round(side.error, 3)}, rows' sd {unit:.3g}")
-    return Group(name, Side(side.mean / unit, side.error / unit), rows[0]["repo"])
+    return Group(name, RecipeReadings(side.mean / unit, side.error / unit), rows[0]["repo"])
 
 
 def _at_one_value(reading: RunReading) -> float:
@@ -103,7 +103,7 @@ def _at_one_value(reading: RunReading) -> float:
     return float(np.unique(np.round(reading.table.y, 9), return_counts=True)[1].max() / len(reading.table.y))
 
 
-def restricted(side: Side, spread: np.ndarray) -> np.ndarray:
+def restricted(side: RecipeReadings, spread: np.ndarray) -> np.ndarray:
     """Log density of readings about an unknown mean at each spread, shape of ``spread``."""
     var = spread[:, None] ** 2 + side.error**2
     weight = 1.0 / var
