@@ -181,6 +181,7 @@ _ACTIONS: Mapping[str, Template] = {
     "look_again": "go on, and " + _WAIT,
     "log_more": _log_more,
     "wait": _WAIT,
+    "pass_training": "pass the rows of the training too, with their reward, or wait for them",
     "pass_whole_log": "pass the whole log: these rows begin at step {first:g}",
     "watch": _watch,
     "plan_more_steps": _plan_more_steps,

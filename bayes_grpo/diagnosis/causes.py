@@ -268,13 +268,15 @@ _FIRST_LOOK = {"reward_hacking": "read completions", "advantage_degeneracy": "mi
 
 
 def _suspected(facts: Facts) -> Answer | None:
-    """A failure that the log can show, with a probability below one half."""
+    """A failure that the log can show, with a probability below one half; of a few rows a fall alone."""
     p = {m: facts.under_way(m) for m in MODES if facts.timeline.modes[m].seen}
     mode = max(p, key=p.__getitem__, default="")
     if not mode or p[mode] < THRESHOLDS.suspect:
         return None
     if mode == "dynamical_instability" and facts.fell >= THRESHOLDS.suspect:
         return _fell(facts)
+    if facts.rows < THRESHOLDS.direct_rows:
+        return None
     possible = Finding(kind=kind_of(mode), probability=p[mode])
     return Answer("watch", possible, first=ACTIONS[_FIRST_LOOK.get(mode, "watch it")].of(facts))
 
@@ -380,7 +382,7 @@ def _hollow(facts: Facts) -> Answer | None:
     """A reward of few rows that may be of form alone."""
     mode = max(_HOLLOW, key=facts.under_way)
     p = facts.under_way(mode)
-    if p < THRESHOLDS.suspect:
+    if p < THRESHOLDS.suspect_early:
         return None
     severity = next((e.severity_text for e in reversed(facts.timeline.episodes) if e.mode == mode), "")
     return Answer("watch", Finding(kind=kind_of(mode), probability=p, severity=severity))

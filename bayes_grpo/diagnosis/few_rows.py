@@ -31,8 +31,8 @@ def status_of_rows(run: Run) -> Status:
         if not np.isnan(value := _last(run, name)):
             numbers[name] = value
     waiting = Action(kind="wait", numbers={"rewards": float(THRESHOLDS.waste_rows)})
-    part = part_of_a_log(run)
-    later = waiting if part is None else part
+    untrained = Action(kind="pass_training") if "eval_reward" in numbers and "reward" not in numbers else None
+    later = untrained or part_of_a_log(run) or waiting
     if not found:
         return Status("unclear", Finding(kind="few_rows", numbers=numbers, probability=1.0), later)
     whole = Finding(kind="few_rows", numbers=numbers, probability=_CERTAIN, parts=found)

@@ -188,6 +188,9 @@ def _falls_early(f: Finding) -> str:
 def _few_rows(f: Finding) -> tuple[str, str]:
     rows = f.numbers["rows"]
     shows = "one row says" if rows == 1.0 else f"{rows:.0f} rows say"
+    if "eval_reward" in f.numbers and "reward" not in f.numbers:
+        shown = "an evaluation" if rows == 1.0 else f"{rows:.0f} evaluations"
+        return f"no row of the training yet, only {shown}", f"the evaluation reward is {f.numbers['eval_reward']:.3g}"
     nothing = f"{shows} nothing of where the reward goes"
     for name in ("eval_reward", "reward"):
         if name in f.numbers:

@@ -102,7 +102,7 @@ class Finding(Result):
 
 ActionKind = Literal[
     "go_on", "go_on_if_cheap", "go_on_for_rare_gain", "no_further_gain", "look_again", "log_more", "wait",
-    "watch", "plan_more_steps", "pass_whole_log",
+    "watch", "plan_more_steps", "pass_whole_log", "pass_training",
     "stop", "go_back", "start_over", "take_checkpoint", "score_checkpoints", "compare_checkpoints", "compare_resume",
     "restart", "new_run", "look", "check_update", "change_setting", "change_prompts", "log_signal", "judge_by_task",
 ]  # fmt: skip

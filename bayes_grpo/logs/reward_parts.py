@@ -17,7 +17,7 @@ _ROWS = 50_000
 _LEAST = 1e-6
 TASK = re.compile(
     r"correct|accura|\bacc\b|answer|solution|exact|solve|math|equation|pass|test|success|score|outcome|"
-    r"\biou\b|iou_|\bf1\b|bleu|rouge",
+    r"\biou\b|iou_|\bf1\b|bleu|rouge|(?:^|[^a-z])(?:task|env|environment)(?:$|[^a-z])",
     re.I,
 )
 _FORM = re.compile(

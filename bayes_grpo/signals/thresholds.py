@@ -61,6 +61,7 @@ class Thresholds:
 
     # Probabilities
     suspect: float = _row(0.2, "probability", "above which a failure is named as possible")
+    suspect_early: float = _row(0.3, "probability", "the same, of a reward of form alone in a few rows")
     probable: float = _row(0.5, "probability", "from which a sentence states it as a fact")
     sure: float = _row(0.95, "probability", "from which a rise counts as certain")
 

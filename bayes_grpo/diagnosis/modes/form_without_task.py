@@ -35,7 +35,7 @@ class FormWithoutTask(Mode):
     def text(self, view: RunView, first: float, last: float) -> str:
         """Level of the task's components."""
         task, _ = _kinds(view)
-        levels = [f"{plain(name, 40)} is at {float(np.median(x.now)):.2g}" for name, x in task.items()]
+        levels = [f"{plain(name, 40)} is at {round(float(np.median(x.now)), 3):.2g}" for name, x in task.items()]
         return f"{', '.join(levels)} of {max(_height(x) for x in task.values()):.2g}" if levels else ""
 
 
