@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,13 @@ import numpy as np
 from bayes_grpo.common.text import listed
 from bayes_grpo.logs.formats import Parsed
 from bayes_grpo.logs.keyindex import normal
+from bayes_grpo.logs.lines import names_reward
 from bayes_grpo.logs.run import Caution
 from bayes_grpo.logs.table import Table, to_float
 from bayes_grpo.logs.trainers import GENERIC
 
 STEPS = frozenset(key for group in GENERIC.steps for key in group)
+_EPISODES = frozenset(("episode", "episodes", "eval_episodes", "eval_at"))
 _STEPS_OF = re.compile(r"(?:^|[_/])(?:steps?|iterations?|iters?|updates?)$")
 """The end of a name of a list of steps, such as "eval_steps"."""
 METRIC = re.compile(r"step|reward|score|loss|iter|update|accuracy", re.IGNORECASE)
@@ -25,16 +28,51 @@ _A_METRIC = re.compile(rf"{METRIC.pattern}|kl|entropy|length|tokens|grad|pass|st
 _OF_EVALUATION = re.compile(r"(?:eval|val|valid|validation|test|dev|held_?out)[_/]")
 _LEAST_SPREAD = 5
 """Values of an evaluation from which on they are spread over the rows."""
+_CURVES = re.compile(r"(?:rewards?|scores?|returns?)_(?:per|by)_|(?:rewards?|scores?|returns?)_curves$")
+"""The name of an object with a curve of rewards for each of its names."""
+_MAX_DEPTH = 4
 
 
-def name_runs(columns: Collection[str]) -> bool:
+def name_runs(columns: Collection[str], within: str = "") -> bool:
     """Whether names of lists of numbers are those of runs, which differ by a number, as of a seed, and name no metric.
 
-    A number in every name tells runs of one kind, such as "base-s0", "base-s1" and "other-s0", from metrics.
+    A number in every name tells runs of one kind, such as "base-s0", "base-s1" and "other-s0", from metrics. Several
+    lists in an object that is named for curves of a reward, such as "rewards_per_episode", need no number.
     """
+    if any(map(_A_METRIC.search, columns)):
+        return False
+    if len(columns) > 1 and _CURVES.search(normal(within)):
+        return True
     kinds = {_DIGITS.sub("#", name) for name in columns}
-    numbered = all(_DIGITS.search(name) for name in columns)
-    return numbered and len(columns) >= 2 * len(kinds) and not any(map(_A_METRIC.search, columns))
+    return all(map(_DIGITS.search, columns)) and len(columns) >= 2 * len(kinds)
+
+
+def richest_part(document: dict[str, Any]) -> str | None:
+    """The path of the object with the longest lists of numbers, of rewards and of a training before others.
+
+    "" is the document itself, which stands before the objects in it; None where no object has such lists.
+    """
+    ranks = {}
+    for path, part in objects_in(document).items():
+        if lists := number_lists(part):
+            of_training = not _OF_EVALUATION.match(f"{normal(path.rpartition('.')[2])}_")
+            ranks[path] = (of_training, names_reward(lists), len(next(iter(lists.values()))))
+    return max(ranks, key=lambda path: ranks[path], default=None)
+
+
+def rewards_elsewhere(document: dict[str, Any], path: str) -> list[str]:
+    """Lists that read like rewards in the objects that were not taken."""
+    others = {place: number_lists(part) for place, part in objects_in(document).items() if place != path}
+    return [f"{place}.{name}".lstrip(".") for place, lists in others.items() for name in lists if names_reward((name,))]
+
+
+def objects_in(document: dict[str, Any], path: str = "", depth: int = _MAX_DEPTH) -> dict[str, dict[str, Any]]:
+    """The document and the objects in it by their path, a list of numbers by step being none."""
+    found = {path: document}
+    for key, value in document.items():
+        if isinstance(value, dict) and depth > 1:
+            found |= objects_in(value, f"{path}.{key}".lstrip("."), depth - 1)
+    return found
 
 
 def number_lists(document: dict[str, Any]) -> dict[str, list[Any]]:
@@ -52,6 +90,10 @@ def with_other_steps(found: Parsed, document: Mapping[str, Any], columns: Mappin
     Evaluations without steps whose number divides that of the rows are spread over these; other lists of a length for
     which no steps are given are left out with a note.
     """
+    if not any(normal(key) in STEPS for key in columns) and _counts_rows(document, columns):
+        rows = range(1, len(next(iter(columns.values()))) + 1)
+        columns = {"step": rows, **columns}
+        found = replace(found, table=Table.from_columns(columns))
     step = next((key for key in columns if normal(key) in STEPS), "")
     series: dict[str, tuple[Sequence[Any], Sequence[Any]]] = {}
     rest: dict[int, dict[str, list[Any]]] = {}
@@ -62,7 +104,7 @@ def with_other_steps(found: Parsed, document: Mapping[str, Any], columns: Mappin
             rest.setdefault(len(value), {})[name] = value
     left: list[str] = []
     for n, lists in rest.items():
-        at = next((lists[name] for name in lists if step and _STEPS_OF.search(normal(name))), None)
+        at = next((lists[name] for name in lists if step and _places(name)), None)
         spread = {name: x for name, x in lists.items() if step and _OF_EVALUATION.match(normal(name))}
         every = len(columns[step]) // n if step else 0
         if at is None and spread and n >= _LEAST_SPREAD and every * n == len(columns[step]):
@@ -78,3 +120,15 @@ def with_other_steps(found: Parsed, document: Mapping[str, Any], columns: Mappin
         found = replace(found, table=found.table.appended(Table.from_columns({step: steps, name: values})))
     without = f"left out because no steps are given for their number of values: {listed(left, 6)}"
     return found.noted(Caution(without)) if left else found
+
+
+def _places(name: str) -> bool:
+    """Whether a list of this name says where the values of others stand."""
+    return _STEPS_OF.search(normal(name)) is not None or normal(name) in _EPISODES
+
+
+def _counts_rows(document: Mapping[str, Any], columns: Mapping[str, Sequence[Any]]) -> bool:
+    """Whether a shorter list of steps rises up to the number of rows, which therefore are a step each."""
+    n = len(next(iter(columns.values())))
+    lists = [[to_float(x) for x in v] for k, v in document.items() if isinstance(v, list) and v and _places(k)]
+    return any(len(x) < n and x[-1] == n and all(b > a for a, b in pairwise(x)) for x in lists)

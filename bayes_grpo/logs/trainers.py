@@ -19,11 +19,11 @@ GENERIC = trainer_row(
         rollout_step | outer_step | _step | batch | rollout;
         reward: reward train_reward ~reward ~train_reward average_reward ~rewards reward_trace score/mean mean_score
         mean_r r_mean;
-        heldout: ^reward eval_reward_mean eval_mean_reward eval/reward_mean eval/mean_reward eval/reward/mean ^accuracy
-        ^acc ^win_rate ^solved ^pass_rate ^~reward val-core/**/mean@* val/**/mean@* ^pass_at_1 ^pass@1 ^solve_rate
-        ^success_rate ^score ^correct ^exact_match ^chrf ^bleu ^f1 ^total_rewards_mean eval/**/reward
-        eval/**/reward/mean eval/**/mean_reward eval/**/accuracy val/**/reward val/**/accuracy test/**/reward
-        eval/**/pass_at_1 eval/**/pass@1;
+        heldout: ^reward eval_rewards eval_reward_mean eval_mean_reward eval/reward_mean eval/mean_reward
+        eval/reward/mean ^accuracy ^acc ^win_rate ^solved ^pass_rate ^~reward val-core/**/mean@* val/**/mean@*
+        ^pass_at_1 ^pass@1 ^solve_rate ^success_rate ^score ^correct ^exact_match ^chrf ^bleu ^f1 ^total_rewards_mean
+        eval/**/reward eval/**/reward/mean eval/**/mean_reward eval/**/accuracy val/**/reward val/**/accuracy
+        test/**/reward eval/**/pass_at_1 eval/**/pass@1;
         reward_std: reward_std reward/std std_reward reward_stdev rewards/std group_reward_std rollout_reward_std std;
         frac_reward_zero_std: frac_reward_zero_std zvf zero_variance_frac zero_std_frac zero_std_ratio frac_zero_std
         flat_group_fraction zero_std_group_ratio zero_advantage_fraction degenerate_frac;
@@ -42,7 +42,8 @@ GENERIC = trainer_row(
         accuracy: ~accuracy ~accuracies acc train_accuracy correct success_rate train_success_rate solve_rate
         canonical_pass_rate;
         completions_clipped_ratio: completions_clipped_ratio completions/clipped_ratio truncation_rate truncated_ratio
-        trunc_rate trunc_ratio truncated_frac truncation clipped_ratio;
+        trunc_rate trunc_ratio truncated_frac truncation clipped_ratio truncated_completions_ratio
+        ~truncated_completions;
         gold_reward: gold_reward reward/gold gold_reward_mean gold_score true_reward reward/correctness_f reward/f;
         engine_mismatch: engine_mismatch kl_divergence_inference=k3 mismatch_kl=k3;
         staleness: staleness staleness_mean async/staleness_mean async/steps_since_sync policy_version_gap_mean

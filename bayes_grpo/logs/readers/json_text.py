@@ -16,10 +16,20 @@ from typing import Any
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import clean, counted, listed
 from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source, chosen_run, parsed_rows
-from bayes_grpo.logs.json_columns import METRIC, STEPS, name_runs, number_lists, with_other_steps
+from bayes_grpo.logs.json_columns import (
+    METRIC,
+    STEPS,
+    name_runs,
+    number_lists,
+    objects_in,
+    rewards_elsewhere,
+    richest_part,
+    with_other_steps,
+)
 from bayes_grpo.logs.keyindex import normal
 from bayes_grpo.logs.lines import JSON_START, names_reward, nothing_found, too_long
 from bayes_grpo.logs.options import CONFIG_KEYS, flat_config
+from bayes_grpo.logs.run import Caution
 from bayes_grpo.logs.table import Table, to_float
 from bayes_grpo.logs.trainers import GENERIC, trainer_named
 
@@ -106,7 +116,9 @@ _CONFIG_NAMES = (
     "config", "args", "hparams", "hyperparameters", "hyperparams", "settings", "params", "training_args",
 )  # fmt: skip
 """Names of objects in which scripts keep their settings."""
-_HEADER = frozenset(("config", "configuration", "start", "run_start", "header", "args", "hparams", "settings", "init"))
+_HEADER = frozenset(
+    ("config", "configuration", "start", "run_start", "run_info", "header", "args", "hparams", "settings", "init")
+)
 _NO_SETTINGS = STEPS.union(GENERIC.keys["reward"])
 
 
@@ -120,13 +132,14 @@ def _settings(document: Mapping[str, Any]) -> dict[str, Any]:
 def _states_settings(row: Mapping[str, Any], is_first: bool) -> bool:
     """Whether a record holds settings instead of metrics: in an object of a usual name, or, the first, under their own.
 
-    That one says what it is, or names two settings at least, and holds neither a step nor a reward.
+    That one says what it is, or names two settings at least, and holds neither a reward nor a step behind 0.
     """
     if any(isinstance(row.get(name), dict) for name in _CONFIG_NAMES) and not any(map(METRIC.search, row)):
         return True
-    if not is_first or any(normal(key) in _NO_SETTINGS for key in row):
-        return False
     is_header = any(isinstance(value, str) and value.strip().lower() in _HEADER for value in row.values())
+    metrics = [key for key, value in row.items() if normal(key) in _NO_SETTINGS and not (is_header and value == 0)]
+    if not is_first or metrics:
+        return False
     return sum(any(key in row for key in keys) for keys in CONFIG_KEYS.values()) >= (1 if is_header else 2)
 
 
@@ -175,14 +188,18 @@ def of_document(document: Any, wanted: str | None = None) -> Parsed:
         found = parsed_rows(records[name])
         notes = (f"records read from {name!r}", *found.notes)
         return replace(found, config=config, notes=notes, took_run=name.startswith(wanted or name))
-    inside = (x for x in document.values() if isinstance(x, dict))
-    for part in (document, *inside):
-        if columns := number_lists(part):
-            if part is not document and name_runs(columns):
-                name = chosen_run([*columns], wanted)
-                notes = (f"the numbers under {name!r} are taken for rewards",)
-                return Parsed(Table.from_columns({"reward": columns[name]}), config, notes=notes, took_run=True)
-            return with_other_steps(Parsed(Table.from_columns(columns), config), part, columns)
+    if (path := richest_part(document)) is not None:
+        part = objects_in(document)[path]
+        columns = number_lists(part)
+        if path and name_runs(columns, path.rpartition(".")[2]):
+            name = chosen_run([*columns], wanted)
+            notes = (f"the numbers under {name!r} are taken for rewards",)
+            return Parsed(Table.from_columns({"reward": columns[name]}), config, notes=notes, took_run=True)
+        found = with_other_steps(Parsed(Table.from_columns(columns), config), part, columns)
+        left = rewards_elsewhere(document, path)
+        return (
+            found.noted(Caution(f"read from {path or 'the document'!r}, not from {listed(left, 6)}")) if left else found
+        )
     if any(isinstance(v, int | float) for v in document.values()):
         return Parsed(Table.from_rows([document]))  # the first line of a log
     raise LogReadError(
