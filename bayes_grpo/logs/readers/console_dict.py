@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bayes_grpo.common.text import counted
 from bayes_grpo.logs.formats import NO_REWARDS, Evidence, Parsed, Reader, Source, parsed_rows
 from bayes_grpo.logs.keyindex import marked_evaluation
 from bayes_grpo.logs.lines import (
@@ -28,6 +29,8 @@ from bayes_grpo.logs.lines import (
 )
 from bayes_grpo.logs.readers.json_text import before_cut, begins_json, parse_line
 from bayes_grpo.logs.table import to_float
+from bayes_grpo.logs.told import evaluation_in, numbers_before, told_evaluation
+from bayes_grpo.logs.totals import means_of_totals, of_single_completions
 from bayes_grpo.logs.trainings import CLOSING, starts_of
 
 _OPEN = re.compile(r"\{\s*['\"]|\A\s{0,40}\{\s{0,8}\Z")
@@ -39,6 +42,7 @@ _NO_ESCAPE = re.compile(r"(?<!\\)((?:\\\\)*)\\(?=[^\\'\"abfnrtvxuUN0-7\n])")  # 
 _ABRIDGED = re.compile(r"(?<=[{,])\s*(?:\.\.\.|…)\s*,?")
 """What stands for keys that were left out of a pasted dict."""
 _BARE = re.compile(r"(?<=[:\s,\[])(-?)(?:nan|inf)(?=\s*[,}\]])")
+_MAX_BEFORE = 1_000
 _DICT_COUNT = re.compile(r"\b(rollout|perf|step|eval)\s{1,4}(\d{1,12})\s*:\s*$", re.IGNORECASE)
 _PERF = "perf/step"
 _NO_BRACES = re.compile(r"(\s{0,8}\w{4,7}\s\d{1,12}:\s?(?:\.\.\.|…))?\s{0,40}['\"][\w/@. -]{1,80}['\"]\s?:(?=.*:)")
@@ -98,8 +102,13 @@ def _rows_of(source: Source) -> Parsed:
     *found, end = _dicts(source.text)
     if not found:
         raise nothing_found("dicts of metrics in the text", source)
-    rows = _counted_outcomes(_at_rollouts([f.row for f in found]))
-    notes = ("console text is rounded; trainer_state.json, where it exists, is exact", *too_long(source.text))
+    in_dicts = {key for f in found if len(f.row) > 1 for key in f.row}
+    found = [f for f in found if not told_evaluation(f.row) or not f.row.keys() <= in_dicts]
+    notes = ["console text is rounded; trainer_state.json, where it exists, is exact", *too_long(source.text)]
+    if singles := of_single_completions([f.row for f in found]):
+        found = [f for i, f in enumerate(found) if i not in singles]
+        notes.append(f"{counted(len(singles), 'dict')} of single completions left out")
+    rows = _counted_outcomes(_at_rollouts([means_of_totals(f.row) for f in found]))
     spaces = [{key.partition("/")[0] for key in row} for row in rows]
     if len(rows) > 1 and all(map(_is_train, rows)) and len(set().union(*spaces)) == sum(map(len, spaces)):
         return parsed_rows([dict(pair for row in rows for pair in row.items())], notes=notes)  # parts of one row
@@ -112,6 +121,9 @@ def _rows_of(source: Source) -> Parsed:
         rows, total, more = _on_bars([found[i:k] for i, k in pairwise((0, *starts, len(found)))], end)
         total = total or planned_in(source.text)
         return parsed_rows(rows, total_steps=total, notes=(*notes, *more), starts=starts)
+    for i, (before, row) in enumerate(pairwise(rows), 1):  # an evaluation in words stands behind the row of its step
+        if told_evaluation(row):
+            rows[i] = {**{k: v for k, v in before.items() if _STEP_KEY.search(k)}, **row}
     parsed = parsed_rows(rows, notes=notes)
     return parsed if parsed.total_steps else replace(parsed, total_steps=planned_in(source.text))
 
@@ -288,6 +300,7 @@ def _dicts(log: str) -> Iterator[_Found]:
     counting: frozenset[int] | None = None  # bars that were there before the first row; only those count the training
     text = before = ""  # of a dict that is read, maybe over several lines; and what stands before it
     depth = 0
+    evaluated: dict[str, float] = {}  # the last evaluation that a line of text told
     for piece, shown in _joined(lines_of(log)):
         bars.see(shown, counting)
         bars.section += _HEADING.match(piece) is not None
@@ -303,11 +316,14 @@ def _dicts(log: str) -> Iterator[_Found]:
                     text = ""
                     if at == 0 and (row := _without_braces(piece)):
                         yield bars.found(row)
+                    elif counting is not None and evaluated != (row := evaluation_in(piece)):
+                        evaluated = row or evaluated
+                        yield from (_Found(row, dict(bars.counts) or _NO_BARS, {}, bars.section),) if row else ()
                     break
                 at = start.start()
                 depth = 0
                 text = ""
-                before = piece[max(at - _MAX_COUNT, 0) : at]
+                before = piece[max(at - _MAX_BEFORE, 0) : at]
             end = None
             limit = at + _MAX_LENGTH + 1 - len(text)
             for token in _TOKEN.finditer(piece, at, limit):
@@ -344,8 +360,12 @@ def _names_total(row: Mapping[str, Any]) -> bool:
 
 
 def _dict_counted(before: str, row: dict[str, Any]) -> dict[str, Any]:
-    """A row with the count before it: ``rollout 3: {…}``, ``perf 3: {…}``, ``step 12: {…}`` for its updates (slime)."""
-    count = _DICT_COUNT.search(before)
+    """A row with the count before it: ``rollout 3: {…}``, ``perf 3: {…}``, ``step 12: {…}`` for its updates (slime).
+
+    And with the numbers that the line names before it.
+    """
+    row = {**numbers_before(before), **row}
+    count = _DICT_COUNT.search(before[-_MAX_COUNT:])
     if count is None:
         return row
     word = count[1].lower()
