@@ -217,7 +217,8 @@ def _one_row_a_step(
     step = rows.step[rows.train]
     found, averaged, usual = mean_of_parts(step, {k: v[rows.train] for k, v in columns.items()})
     if usual > 1:
-        notes.append(f"steps have {usual} records each of {listed(averaged, 4)} (parts of one step); they are averaged")
+        parts = f"steps have {usual} records each of {listed(averaged, 4)} (parts of one step)"
+        notes.append(Caution(f"{parts}; they are averaged"))
     step, found, repeated = merge_steps(step, found)
     if repeated:
         notes.append(f"{counted(repeated, 'step')} logged more than once; the last record of each is kept")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -129,6 +129,21 @@ def planned_in(text: str) -> float | None:
     return float(found.pop().replace(",", "")) if len(found) == 1 else None
 
 
+def planned_on_bars(text: str, steps: Collection[float]) -> float | None:
+    """The planned steps of the progress bar that counts the rows: it shows most of their steps; None without one."""
+    if "%|" not in text or not steps:
+        return None
+    shown: dict[int, set[float]] = {}
+    for _, bars in lines_of(text):
+        for done, planned, _, pictured in bars:
+            if pictured and done <= planned:
+                shown.setdefault(planned, set()).add(float(done))
+    counting = [n for n, done in shown.items() if len(done & set(steps)) >= _COUNTED * len(steps) and n >= max(steps)]
+    return float(counting[0]) if len(counting) == 1 else None
+
+
+_COUNTED = 2 / 3
+"""Share of the rows whose steps a progress bar shows that counts them."""
 _BATCH = re.compile(r"\b([\d,]{1,9}) prompts?\s?(?:/|per|a)\s?step\b", re.IGNORECASE)
 
 

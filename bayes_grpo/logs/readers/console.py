@@ -21,6 +21,7 @@ from bayes_grpo.logs.lines import (
     nothing_found,
     of_a_trainer,
     planned_in,
+    planned_on_bars,
     settings_in,
     std_of,
     too_long,
@@ -121,6 +122,7 @@ def line_reader(
         table = Table.from_rows(row for row, _ in found)
         planned = [n for row, n in found if names_reward(row)]  # other lines count ranks, files and prompts
         total = usual(planned or [n for _, n in found]) or planned_in(source.text)
+        total = total or planned_on_bars(source.text, [row["step"] for row, _ in found if "step" in row])
         return Parsed(table, total_steps=total, notes=notes(source.text), settings=settings_in(source.text))
 
     def without_rewards(source: Source) -> list[str]:
