@@ -19,6 +19,8 @@ _FALLING = 0.02
 """A rate that fell by less than this share of its peak is called constant."""
 _SPENT = 0.01
 """A logged rate at or below this share of its peak has ended."""
+_HIGH, _LOW = 0.9, 0.5
+"""Shares of its peak between which a rate has fallen and risen again where its schedule began anew."""
 RATE_ENDED = "the schedule has ended: no further learning"
 PLAN_OVER = "the planned steps are over: no further learning"
 """Why nothing more is learned: the rate has decayed, or the run is over at a rate that has not."""
@@ -127,7 +129,7 @@ def schedule_of(
 def _continued(step: np.ndarray, rate: np.ndarray, total_steps: float | None, stays: RemainingRate) -> RemainingRate:
     """The decay that fits the logged rates after their peak best."""
     now, rate_now = stays.now, stays.rate_now
-    peak = int(len(rate) - 1 - np.argmax(rate[::-1]))
+    peak = _last_peak(rate)
     falling = rate[peak] - rate_now > _FALLING * rate[peak]
     if not falling or len(rate) - peak < 4:
         return replace(stays, assumed="learning rate: stays at its last logged value")
@@ -145,8 +147,20 @@ def _continued(step: np.ndarray, rate: np.ndarray, total_steps: float | None, st
     if math.sqrt(error / len(r)) > 0.05:
         words = "learning rate: it falls neither linearly nor as a cosine; taken as constant from now on"
         return replace(stays, assumed=words)
+    if end - now < 0.5 * (now - step[-2]):
+        return replace(stays, rate_now=0.0, assumed=RATE_ENDED)
     where = f"at step {end:.4g}" + ("" if total_steps is not None else ", read off the logged rates")
     return RemainingRate(shape, now, rate_now, begin, end, f"learning rate: continues as {shape} decay to 0 {where}")
+
+
+def _last_peak(rate: np.ndarray) -> int:
+    """Row with the highest rate, the last such; of a schedule that began again and again, in its last phase."""
+    share = rate / np.max(rate)
+    high = np.flatnonzero(share >= _HIGH)
+    low = np.flatnonzero(share < _LOW)
+    between = low[(low > high[0]) & (low < high[-1])]
+    begin = int(between[-1]) + 1 if len(between) else 0
+    return begin + int(len(rate) - begin - 1 - np.argmax(rate[begin:][::-1]))
 
 
 def _ends(step: np.ndarray, rate: np.ndarray, now: float) -> np.ndarray:

@@ -150,3 +150,13 @@ def test_a_decay_that_has_hardly_begun_is_read_off_to_its_end(shape, end, every)
     found = schedule_of(rows_of(run), dict(run.settings.items()))
     assert found.shape == shape
     assert found.total_steps == pytest.approx(end, rel=1e-6 if shape == "linear" else 0.02)
+
+
+@pytest.mark.parametrize(("rows", "ends"), [(80, 80.0), (70, 80.0), (28, 40.0)])
+def test_a_decay_that_began_again_is_read_off_its_last_phase(rows, ends):
+    step = np.arange(1.0, rows + 1.0)
+    left = -step % 20.0  # the rate reaches 0 at every 20th step, and begins anew
+    run = make_run(step, 0.01 * step, signals={"learning_rate": 5e-6 * left / 20.0}, schedule="logged")
+    found = schedule_of(rows_of(run), dict(run.settings.items()))
+    assert found.ends == pytest.approx(ends, abs=0.5)
+    assert found.assumed != ""
