@@ -273,10 +273,13 @@ class Facts:
 
     @cached_property
     def falls(self) -> tuple[Finding, ...]:
-        """Components and environments in [0, 1] that have lost 30% of their best."""
+        """Components and environments in [0, 1] that have lost 30% of their best; one that is the total is none."""
         found = {**self.view.paths.components, **self.view.paths.environments}
+        total = self.view.reward.logged
         out = []
         for name, path in found.items():
+            if np.array_equal(path.logged.step, total.step) and np.allclose(path.logged.value, total.value):
+                continue
             fell = path.fell(THRESHOLDS.turned)[:, -1]
             if path.unit == "share" and fell.mean() >= THRESHOLDS.probable:
                 kind = {"environment": 1.0} if name in self.view.paths.environments else {}

@@ -276,7 +276,8 @@ def _episode(
     goes_on = float(np.mean(ends == last_row)) if len(ends) else 0.0
     closed = ends[ends < last_row] if goes_on < THRESHOLDS.probable else ends
     until = view.last_step if last == last_row else float(view.steps[last])
-    severity = mode.text(view, float(view.steps[first]), until)
+    begin = float(view.steps[first] if first else min(view.steps[0], view.reward.logged.step[0]))
+    severity = mode.text(view, begin, until)
     onset = interval(view.steps[begins])
     end = interval(view.steps[closed])
     blocks = view.reward.last_step

@@ -25,8 +25,12 @@ class AdvantageDegeneracy(Mode):
     remedies = ("longer limit", "verifier", "easier prompts", "mixed prompts", "larger groups", "harder prompts")
 
     def certain(self, view: RunView) -> bool:
-        """Whether every row has the lowest reward and no group any variance."""
-        return view.constant and view.unrewarded and not np.any(view.logged("reward_std").value > 0.0)
+        """Whether no group of any row has variance, and the reward is not the highest; or all are the lowest."""
+        if view.constant and view.unrewarded:
+            return not np.any(view.logged("reward_std").value > 0.0)
+        idle = view.idle_rows.value
+        dead = len(idle) >= THRESHOLDS.direct_rows and bool(np.all(idle >= 1.0))
+        return dead and not view.constant and not view.level_now > THRESHOLDS.near_top
 
     def holds(self, view: RunView) -> np.ndarray | None:
         """No signal and no progress: zero-variance groups, and rewards that have not risen and are not high."""
@@ -46,6 +50,8 @@ class AdvantageDegeneracy(Mode):
         if view.idle is None:
             return ""
         if not view.logged("frac_reward_zero_std").rows:
+            if self.certain(view):
+                return "no row has reward variance, so nothing is learned"
             dead = view.idle_rows.until(last).late(THRESHOLDS.half)
             return f"{int(dead.sum())} of the last {len(dead)} rows show zero reward variance"
         share = interval(view.idle.over(first, last))

@@ -28,6 +28,12 @@ class IdleSteps(Mode):
         path = fit_path(rows.step, rows.value, seed=32, indicator=True)
         return None if path is None else view.on_grid(path) > THRESHOLDS.idle
 
+    def dates(self, view: RunView, after: float, last: float) -> tuple[float, float] | None:
+        """The first and the last such row of a stretch: the row is known, whatever the path around it."""
+        rows = _dead_rows(view)
+        dead = rows.step[(rows.value > 0.0) & (rows.step > after) & (rows.step <= last)]
+        return (float(dead[0]), float(dead[-1])) if len(dead) else None
+
     def text(self, view: RunView, first: float, last: float) -> str:
         """Number of idle rows, and their time where it is logged."""
         rows = _dead_rows(view)
