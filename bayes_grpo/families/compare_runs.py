@@ -39,6 +39,8 @@ from bayes_grpo.rows.rows_of import MAX_ROWS_OF_SEVERAL, rows_of
 if TYPE_CHECKING:
     import pandas as pd
 
+_MAX_PARTS = 4
+"""Parts that the sentence names."""
 _SHOWN = 4000
 """Draws for intervals."""
 
@@ -101,12 +103,19 @@ class Compared(Result):
             return "The totals are not comparable", f"{self.not_comparable}. {by}"
         x = self.answers[0]
         if x.verdict != "cannot tell":
-            return f"{x.verdict} {x.words}", f"{x.numbers} {level}."
+            return f"{x.verdict} {x.words}", f"{x.numbers} {level}.{self._by_parts}"
         if x.further is None:
             more = f"{FURTHER[-1]} further seeds of each would probably not settle it either"
         else:
             more = f"{x.further} further seed{'s' * (x.further > 1)} of each would settle it with 80% probability"
-        return f"Cannot tell which is better {x.words}", f"{x.numbers} {level}; {more}."
+        return f"Cannot tell which is better {x.words}", f"{x.numbers} {level}; {more}.{self._by_parts}"
+
+    @property
+    def _by_parts(self) -> str:
+        """The parts of the reward behind the total, each with its verdict, as a sentence; "" without any."""
+        shown = "; ".join(f"{x.words}: {x.verdict}" for x in self.parts[:_MAX_PARTS])
+        more = f"; and {len(self.parts) - _MAX_PARTS} more" if len(self.parts) > _MAX_PARTS else ""
+        return f" By parts: {shown}{more}." if shown else ""
 
     def to_frame(self) -> pd.DataFrame:
         """One row an answer."""

@@ -104,10 +104,10 @@ def compared_document(c: Compared) -> Document:
     answer = f"{sentence_case(lead)}."
     why = sentence_case(numbers)
     if c.not_comparable:
-        answer = "The totals are not comparable: the rewards differ. Compare the parts."
+        answer = f"The totals are not comparable: the rewards differ.{' Compare the parts.' if c.parts else ''}"
     others = f"What differs: {'; '.join(c.differs)}. " if c.differs else ""
     a, b = c.counts.values()
-    total = _answers("A against B", c.answers)
+    total = _answers("A against B", c.answers, verdict="not comparable" if c.not_comparable else "")
     parts = _answers("A against B by parts", c.parts)
     by_parts = c.not_comparable and c.parts
     runs = tuple(map(_run_line, c.runs))
@@ -145,10 +145,10 @@ def _run_line(run: ComparedRun) -> Point:
     return Point(f"{run.recipe}, {run.name}", f"{rows}, {levels}. {run.status.named}: {run.status.headline}")
 
 
-def _answers(title: str, answers: tuple[RecipeAnswer, ...]) -> Tabular:
+def _answers(title: str, answers: tuple[RecipeAnswer, ...], verdict: str = "") -> Tabular:
     rows = (
-        (x.words, x.a, x.b, x.difference, chance(x.p_better),
-         words(x.verdict, mark=x.verdict != "cannot tell"))
+        (x.words, x.a, x.b, x.difference, "" if verdict else chance(x.p_better),
+         words(verdict or x.verdict, mark=not verdict and x.verdict != "cannot tell"))
         for x in answers
     )  # fmt: skip
     heads = ("where", "A", "B", "B less A", "P(B better)", "verdict")

@@ -68,6 +68,23 @@ def test_a_total_that_rises_while_the_task_falls_is_no_comparison():
     assert view(found).answer.startswith("The totals are not comparable")
 
 
+def test_the_verdict_of_every_part_stands_behind_that_of_the_total():
+    low = made("low", BOTH, {"form": 1.0, "correct": 1.0})
+    high = made("high", BOTH | {"form": FORM + 0.4}, {"form": 1.0, "correct": 1.0}, seed=3)
+    found = compare_runs(low, high)
+    assert found.answers[0].verdict == "B is better"
+    assert found.sentence.endswith("By parts: rewards/form: B is better; rewards/correct: cannot tell.")
+
+
+def test_totals_that_are_no_comparison_have_no_better_one():
+    one = replace(relaxing("one", seed=1, plateau=0.3), components={"form": FORM})
+    other = replace(relaxing("other", seed=2, plateau=0.9), components={"correct": CORRECT})
+    document = view(compare_runs(one, other))
+    assert document.answer == "The totals are not comparable: the rewards differ."
+    assert "B is better" not in str(document.table)
+    assert "not comparable" in str(document.table)
+
+
 def test_settings_and_length_are_listed_and_runs_that_differ_are_no_seeds():
     mixed = [relaxing(f"a{i}", seed=i, group_size=8 * (1 + i)) for i in range(2)]
     found = compare_runs(mixed, relaxing("b", seed=5, group_size=8))
