@@ -175,10 +175,13 @@ class Summary(Result):
 
     @property
     def _settles(self) -> str:
-        """The fixed point, named as what it is."""
+        """The fixed point, named as what it is; where a risen reward is above it, that other regimes may differ."""
         if not self._has_trend or not self.convergence.passed:
             return ""
-        return f"Under a constant learning rate it would settle at {ranged(self._known['fixed_point'])}."
+        settles = f"Under a constant learning rate it would settle at {ranged(self._known['fixed_point'])}"
+        if self.rose < KNOWN_DIRECTION or self.past_peak or self._known["fixed_point"].median >= self.now.median:
+            return f"{settles}."
+        return f"{settles}: this regime sees no gain left; bayes-grpo forecast averages several."
 
     @property
     def why(self) -> str:

@@ -116,6 +116,11 @@ def test_the_first_sentence_is_what_the_run_has_reached(given, answer):
     assert summary_of(**given).why.startswith("Under a constant learning rate it would settle at 0.8 [0.7, 0.9].")
 
 
+@pytest.mark.parametrize(("rose", "now", "said"), [(1.0, 0.85, True), (1.0, 0.7, False), (0.6, 0.85, False)])
+def test_a_reward_that_has_grown_past_its_fixed_point_may_go_on_by_other_regimes(rose, now, said):
+    assert ("this regime sees no gain left" in summary_of(rose, now).why) == said
+
+
 @pytest.mark.parametrize(("growth", "rose", "shown"), [(1.0, 1.0, True), (0.0, 0.0, True), (0.0, 0.34, False)])
 def test_half_of_a_change_needs_a_change_in_curve_and_rows(growth, rose, shown):
     summary = summary_of(rose, probabilities={"growth": growth})
