@@ -23,7 +23,7 @@ _STRAY = re.compile(r"<(?!/?t[dhr]>)", re.IGNORECASE)
 _PLANNED = re.compile(r"\[\s{0,3}\d{1,9}/(\d{1,9})\s")
 """Planned steps above a progress table, "[250/250 28:17, Epoch 0/1]"."""
 COUNTERS = frozenset(key for group in GENERIC.steps for key in group if key != "batch") | {"epoch"}
-STEPS = COUNTERS | {"interval"}
+STEP_COLUMNS = COUNTERS | {"interval"}
 """Names of a column of steps, or of several together; sizes of a batch stand below "batch" too."""
 _MAX_ROW, _MAX_CELL, _MAX_ROWS, _MAX_COLUMNS = 20_000, 200, 200_000, 1_000
 _BEFORE = 2_000
@@ -129,7 +129,7 @@ def _begins_another(lines: Sequence[str], at: int, heading: int) -> bool:
 
 def _is_heading(cells: Sequence[str]) -> bool:
     """Whether the columns of a table of metrics have such names: a step and a reward."""
-    return names_reward(cells) and any(normal(cell) in STEPS for cell in cells)
+    return names_reward(cells) and any(normal(cell) in STEP_COLUMNS for cell in cells)
 
 
 def _rows(table: str) -> Iterator[list[str]]:
@@ -141,7 +141,7 @@ def _rows(table: str) -> Iterator[list[str]]:
         yield [" ".join(unescape(cell).split()) for cell in cells]
 
 
-def stacked(grid: Grid) -> Grid:
+def unrepeated(grid: Grid) -> Grid:
     """A table whose columns come again beside themselves, as one below the other."""
     names, n = grid.names, len(grid.names)
     for width in (w for w in range(2, n // 2 + 1) if n % w == 0 and names == names[:w] * (n // w)):

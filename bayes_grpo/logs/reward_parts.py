@@ -15,7 +15,7 @@ _ADDS_UP = 0.02
 """Standard deviation that parts may leave of the total, over the total's, to count as adding up to it."""
 _ROWS = 50_000
 _LEAST = 1e-6
-TASK = re.compile(
+TASK_PART = re.compile(
     r"correct|accura|\bacc\b|answer|solution|exact|solve|math|equation|pass|test|success|score|outcome|"
     r"\biou\b|iou_|\bf1\b|bleu|rouge|(?:^|[^a-z])(?:task|env|environment)(?:$|[^a-z])",
     re.I,
@@ -45,12 +45,12 @@ TOTALS = ("mean", "std", "min", "max")  # of all rewards, not functions of these
 
 def is_form(name: str) -> bool:
     """Whether a function by its name rewards format, length or finishing, and nothing of the task."""
-    return bool(_FORM.search(name)) and not TASK.search(name)
+    return bool(_FORM.search(name)) and not TASK_PART.search(name)
 
 
 def is_task(name: str) -> bool:
     """Whether it rewards the task, and nothing of the form."""
-    return bool(TASK.search(name)) and not _FORM.search(name)
+    return bool(TASK_PART.search(name)) and not _FORM.search(name)
 
 
 def adding_weights(total: np.ndarray, parts: Mapping[str, np.ndarray]) -> dict[str, float]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from bayes_grpo.logs.columns import MOVING, Columns
 from bayes_grpo.logs.keyindex import OWN, normal
-from bayes_grpo.logs.reward_parts import OF_EVALUATION, TASK, is_form
+from bayes_grpo.logs.reward_parts import OF_EVALUATION, TASK_PART, is_form
 from bayes_grpo.logs.table import Table
 
 NO_NUMBER = "no number in it"
@@ -99,7 +99,7 @@ def suggested_keys(table: Table, unused: Mapping[str, str], known: Collection[st
             fits += [k for k in scores if 1 < int(np.isfinite(table.column(k)).sum()) <= table.n // 2]
         fits = [k for k in fits if name in ("heldout", "accuracy") or not OF_EVALUATION.search(normal(k))]
         fits = [k for k in fits if name in ("reward_std", "frac_reward_zero_std") or not normal(k).endswith("std")]
-        fits = [k for k in fits if name != "accuracy" or not is_form(TASK.sub("", normal(k)))]
+        fits = [k for k in fits if name != "accuracy" or not is_form(TASK_PART.sub("", normal(k)))]
         fits.sort(key=lambda k, name=name: -SequenceMatcher(None, normal(k).rpartition("/")[2], name).ratio())
         if name == "heldout":
             fits.sort(key=lambda k: not _SCORE.search(normal(k)))

@@ -25,7 +25,7 @@ from bayes_grpo.logs.cells import (
     value_in,
 )
 from bayes_grpo.logs.formats import HEAD, NO_REWARDS, Evidence, Parsed, Reader, RunName, Source, chosen_run, main_run
-from bayes_grpo.logs.grids import COUNTERS, STEPS, Grid, html_grids, stacked, text_grids
+from bayes_grpo.logs.grids import COUNTERS, STEP_COLUMNS, Grid, html_grids, text_grids, unrepeated
 from bayes_grpo.logs.keyindex import KeyIndex, normal, of_evaluation, with_evaluation_keys
 from bayes_grpo.logs.lines import is_total_reward, names_reward, planned_in, std_of
 from bayes_grpo.logs.table import RUN_KEYS, Table, to_float
@@ -76,7 +76,7 @@ def _with_their_parts(tables: list[Parsed]) -> list[Parsed]:
     others = [x for x in tables if x is not one and np.array_equal(_steps(x.table), _steps(one.table))]
     if len(others) < len(tables) - 1:
         return tables
-    beside = {key: x.table.column(key) for x in others for key in x.table.keys if normal(key) not in STEPS}
+    beside = {key: x.table.column(key) for x in others for key in x.table.keys if normal(key) not in STEP_COLUMNS}
     columns = {key: one.table.column(key) for key in one.table.keys}
     note = f"with the columns of {counted(len(others), 'other table')} on the same steps: {listed(list(beside))}"
     return [replace(one, table=Table.from_columns(beside | columns)).noted(note)]
@@ -99,8 +99,8 @@ def _evaluations(grid: Grid) -> Table | None:
 
 def _evaluated(train: Parsed, evaluations: Table) -> Parsed:
     """The rows of a training with those of its evaluations, which have a table of their own."""
-    step = next(key for key in train.table.keys if normal(key) in STEPS)
-    names = [step if normal(key) in STEPS else key for key in evaluations.keys]
+    step = next(key for key in train.table.keys if normal(key) in STEP_COLUMNS)
+    names = [step if normal(key) in STEP_COLUMNS else key for key in evaluations.keys]
     note = f"{counted(evaluations.n, 'row')} of evaluations from a table of their own"
     return replace(train, table=train.table.appended(evaluations.renamed(names))).noted(note)
 
@@ -135,12 +135,12 @@ def _repeats(one: Table, other: Table) -> bool:
 
 
 def _steps(table: Table) -> np.ndarray:
-    return table.column(next(key for key in table.keys if normal(key) in STEPS))
+    return table.column(next(key for key in table.keys if normal(key) in STEP_COLUMNS))
 
 
 def _metrics(grid: Grid) -> Parsed | None:
     """The table as one of metrics by step, None where it is none; rows without a step are left out."""
-    grid = stacked(grid)
+    grid = unrepeated(grid)
     names = grid.names
     runs = [[row[i] for row in grid.rows if i < len(row)] for i, x in enumerate(names) if normal(x) in RUN_KEYS]
     if not names_reward(names) or any(len({*words}) == len(words) for words in runs):
@@ -151,7 +151,7 @@ def _metrics(grid: Grid) -> Parsed | None:
     table = with_evaluation_keys(columns)
     if not any(names_reward((key,)) and table.has_numbers(key) for key in table.keys):
         return None
-    measured = [i for i, name in enumerate(names) if normal(name) not in STEPS]
+    measured = [i for i, name in enumerate(names) if normal(name) not in STEP_COLUMNS]
     ranges = sum(range_in(row[i]) is not None for row in grid.rows for i in measured if i < len(row))
     note = (f"{counted(ranges, 'cell')} with the ends of a range, of which the middle is read",) if ranges else ()
     return Parsed(table, total_steps=grid.planned, notes=note)
@@ -186,7 +186,7 @@ _LEAST_MEASURED = 2
 
 def _without_reward(grid: Grid) -> Parsed | None:
     """A table of a training by its step and signals, whose reward has another name; None where it is none."""
-    if not any(normal(name) in STEPS for name in grid.names) or (columns := _by_step(stacked(grid))) is None:
+    if not any(normal(name) in STEP_COLUMNS for name in grid.names) or (columns := _by_step(unrepeated(grid))) is None:
         return None
     index = KeyIndex(table := with_evaluation_keys(columns))
     measured = sum(bool(index.find(GENERIC.keys[name])) for name in _MEASURED)
@@ -197,7 +197,7 @@ def _by_step(grid: Grid) -> dict[str, list[str]] | None:
     """Columns of the rows with a step, the step first; None where none of them is one of steps."""
     names = grid.names
     cells = [row for row in grid.rows if len(row) == len(names)]
-    places = [i for i, name in enumerate(names) if normal(name) in STEPS]
+    places = [i for i, name in enumerate(names) if normal(name) in STEP_COLUMNS]
     places += [i for i in range(len(names)) if not places and are_steps([row[i] for row in cells])]
     if not places:
         return None
@@ -256,7 +256,7 @@ def _read_marked_table(source: Source, wanted: str | None) -> Parsed:
             mended_by=Argument("format"),
         )
     taken = chosen_table(found, wanted)
-    placed = any(normal(key) in STEPS for key in taken.table.keys)
+    placed = any(normal(key) in STEP_COLUMNS for key in taken.table.keys)
     planned = planned_in(source.text) if taken.total_steps is None and placed else None
     return taken if planned is None or planned < _steps(taken.table).max() else replace(taken, total_steps=planned)
 
@@ -275,7 +275,7 @@ def other_tables(text: str) -> list[str]:
     found = []
     for grid in (*html_grids(text), *text_grids(text)):
         n = sum(any(math.isfinite(to_float(cell)) for cell in row) for row in grid.rows)
-        placed = any(normal(name) in STEPS for name in grid.names)
+        placed = any(normal(name) in STEP_COLUMNS for name in grid.names)
         lacks = "steps" if names_reward(grid.names) and not placed else "rewards"
         if n and _metrics(grid) is None:
             turned = [row for row in grid.rows if row and is_total_reward(row[0])]
@@ -289,7 +289,7 @@ def other_tables(text: str) -> list[str]:
 
 def _contents(table: Table) -> str:
     """Description of a table, for a choice among several."""
-    if not any(normal(key) in STEPS for key in table.keys):
+    if not any(normal(key) in STEP_COLUMNS for key in table.keys):
         return counted(table.n, "row")
     step = _steps(table)
     key = next((key for key in table.keys if names_reward((key,))), None)
