@@ -72,26 +72,17 @@ def signal(value: str) -> None:
 
 
 def check_logs_exist(logs: Iterable[str | Path]) -> None:
-    """Refuses logs none of which exists; patterns and addresses are read later.
+    """Refuses logs none of which exists; patterns and addresses are read later. ``FILE#RUN`` is a run in a file.
 
     Raises:
         LogReadError: No path exists.
     """
-    paths = [str(x) for x in logs]
+    paths = [file_and_run(str(x))[0] for x in logs]
     local = [x for x in paths if not x.startswith("wandb:") and not glob.has_magic(x)]
     if local and len(local) == len(paths) and not any(os.path.lexists(x) for x in local if "\0" not in x):
         raise LogReadError(
             f"{plain(local[0], 200)}: expected a log file, found nothing there; {_near(Path(local[0]))}check the path"
         )
-
-
-def check_runs_exist(logs: Iterable[str]) -> None:
-    """The same for commands over several logs, where a run of several in a file is ``FILE#RUN``.
-
-    Raises:
-        LogReadError: No path exists.
-    """
-    check_logs_exist(file_and_run(name)[0] for name in logs)
 
 
 def horizon(horizon: float | None, run: Run) -> None:

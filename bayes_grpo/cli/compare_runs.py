@@ -9,12 +9,12 @@ import typer
 
 import bayes_grpo as bg
 from bayes_grpo.cli.command import command
-from bayes_grpo.cli.options import THERE_OR_IN, OutputWithPlot, Reading, RewardPart, Seed, Signal, progress_bar
+from bayes_grpo.cli.options import THERE, OutputWithPlot, Reading, RewardPart, Seed, Signal, progress_bar
 
 
 def _recipe(name: str) -> Any:
     return typer.Option(
-        metavar="LOG ...", help=f"Logs of recipe {name}, one a seed, FILE#RUN likewise.", callback=THERE_OR_IN
+        metavar="LOG ...", help=f"Logs of recipe {name}, one a seed, FILE#RUN likewise.", callback=THERE
     )
 
 
@@ -29,7 +29,7 @@ def compare_runs(
         typer.Argument(
             help="Two logs or folders of logs, A and B, or --a and --b; FILE#RUN is one of several runs in a file.",
             metavar="A B",
-            callback=THERE_OR_IN,
+            callback=THERE,
         ),
     ] = None,
     a: Annotated[list[str] | None, _recipe("A")] = None,

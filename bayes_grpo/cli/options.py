@@ -174,13 +174,12 @@ ReferenceRunsFlag = Annotated[
 ]
 LOGS = "Log file, output directory, a store's file or folder, or several W&B chart exports."
 THERE = checks.callback(checks.check_logs_exist)
-THERE_OR_IN = checks.callback(checks.check_runs_exist)
 LogFile = Annotated[list[Path], typer.Argument(help=LOGS, callback=THERE)]
 LogNames = Annotated[
     list[str],
     typer.Argument(
         help="Logs of several runs: files, folders, patterns in quotes, FILE#RUN for one of several runs in a file.",
-        callback=THERE_OR_IN,
+        callback=THERE,
     ),
 ]
 

@@ -336,8 +336,14 @@ _MAIN = 10
 """By how many times a training has more rows than any other next to it for it to be the one that is meant."""
 
 
+_LETTER = re.compile("[^\\W\\d_]")
+
+
 def chosen_run[T](runs: Sequence[T], wanted: str | None) -> T:
-    """The one among runs, or names, whose name or id is or begins with a text; None means the only one."""
+    """The one among runs, or names, whose name or id is or begins with a text, or ends with it behind its place.
+
+    None means the only one.
+    """
     names: list[Any] = [RunName(r, r) if isinstance(r, str) else r for r in runs]
     texts = [r.name if r.name == r.id or not r.id else f"{r.name} ({r.id})" for r in names]  # the id where it says more
     fitting = list(range(len(names)))
@@ -346,7 +352,8 @@ def chosen_run[T](runs: Sequence[T], wanted: str | None) -> T:
         same_id = [i for i in fitting if names[i].id == wanted]
         same_name = [i for i in fitting if names[i].name == wanted]
         begin = [i for i in fitting if names[i].id.startswith(wanted) or names[i].name.startswith(wanted)]
-        fitting = same_id or same_name or begin
+        end = [i for i in fitting if _LETTER.search(wanted) and re.split("[./]", names[i].name)[-1] == wanted]
+        fitting = same_id or same_name or begin or end
         called = f" called {clean(wanted)!r}"
     if not fitting:
         raise LogReadError(

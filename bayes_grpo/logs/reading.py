@@ -79,7 +79,8 @@ def read_log(
 
     Args:
         path_or_paths: A log file, the output directory of a trainer, a store's file or folder, or several files of one
-            run, joined on the step (later files win where they disagree); ``wandb://entity/project/run``, by W&B's own
+            run, joined on the step (later files win where they disagree); ``FILE#RUN`` for one of several runs in a
+            file; ``wandb://entity/project/run``, by W&B's own
             client; or the rows themselves: a pandas or Polars frame, columns, a list of records such as
             ``trainer.state.log_history``, or a run of W&B's client.
         format: Name of a reader, where the content does not tell.
@@ -107,6 +108,10 @@ def read_log(
     named = checked_columns(columns or {}, "columns")
     in_memory = is_tabular(path_or_paths)
     paths = [Path(kind_of_value(path_or_paths))] if in_memory else _paths(path_or_paths)
+    if not in_memory and run is None and len(paths) == 1:
+        file, named_run = file_and_run(str(paths[0]))
+        paths = [Path(file)]
+        run = named_run or None
     from_sidecar, columns_there = ({}, {}) if in_memory else read_sidecar(paths[0])
     if in_memory:
         rows = parsed_of(path_or_paths)

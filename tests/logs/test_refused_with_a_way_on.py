@@ -35,6 +35,22 @@ def test_runs_of_numbers_by_name(write):
     assert bg.read_log(path, run="other-s2").reward.tolist() == RUNS["other-s2"]
 
 
+RECORDS = {
+    "runs": {arm: [{"step": i, "reward": i * r} for i in range(1, 5)] for arm, r in (("base", 0.1), ("ours", 0.2))}
+}
+
+
+@pytest.mark.parametrize("name", ["runs.ours", "ours"])
+def test_a_run_of_several_in_a_file_is_named_behind_it(write, name):
+    path = write("a.json", RECORDS)
+    for run in (bg.read_log(f"{path}#{name}"), bg.read_log(path, run=name)):
+        assert run.reward.tolist() == [0.2 * i for i in range(1, 5)]
+    with pytest.raises(LogReadError, match=r"expected a run among runs\.base, runs\.ours, found 'other'"):
+        bg.read_log(f"{path}#other")
+    with pytest.raises(LogReadError, match="found nothing there"):
+        bg.read_log(f"{path.with_name('b.json')}#ours")
+
+
 def test_numbered_metrics_are_no_runs(write):
     layers = {f"loss_{i}": [0.1 * i + 0.01 * j for j in range(12)] for i in range(3)}
     with pytest.raises(LogReadError, match="expected a train reward"):

@@ -187,7 +187,8 @@ def of_document(document: Any, wanted: str | None = None) -> Parsed:
         name = _choose(records, wanted)
         found = parsed_rows(records[name])
         notes = (f"records read from {name!r}", *found.notes)
-        return replace(found, config=config, notes=notes, took_run=name.startswith(wanted or name))
+        called = wanted or name
+        return replace(found, config=config, notes=notes, took_run=name.startswith(called) or name.endswith(called))
     if (path := richest_part(document)) is not None:
         part = objects_in(document)[path]
         columns = number_lists(part)
