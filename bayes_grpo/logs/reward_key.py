@@ -11,7 +11,7 @@ from bayes_grpo.common.errors import MENDING, LogReadError
 from bayes_grpo.common.text import counted, listed
 from bayes_grpo.logs.columns import Columns
 from bayes_grpo.logs.keyindex import KeyIndex, column, normal
-from bayes_grpo.logs.reward_parts import NOT_A_MEAN, is_function, single_rewards, total_of
+from bayes_grpo.logs.reward_parts import NOT_A_MEAN, is_function, is_trl_function, single_rewards, total_of
 from bayes_grpo.logs.steps import ROLLOUTS
 from bayes_grpo.logs.trainers import GENERIC
 from bayes_grpo.logs.unused import COUNTS, NO_SIGNAL, unused_keys
@@ -36,12 +36,14 @@ def reward_of(columns: Columns, named: str | None) -> list[str] | None:
     """The raw keys whose sum is the train reward, by the user's choice if there is one; None where the log has none."""
     index, notes = columns.index, columns.notes
     if named:
-        return [index.named(named, "reward")]
+        terms = [named] if normal(named) in index.raw else [x.strip() for x in named.split("+")]
+        return [index.named(term, "reward") for term in terms]
     known = [] if columns.trainer is GENERIC else index.find(columns.trainer.keys["reward"], columns.trainer.prefixes)
-    key = _only_one(index, known[0], notes) if known else _generic_reward(columns)
+    parts = [] if known else _summed(columns)
+    key = None if parts else _only_one(index, known[0], notes) if known else _generic_reward(columns)
     if key is not None:
         return [key]
-    parts = single_rewards(index)
+    parts = parts or single_rewards(index)
     if (total := total_of(index, parts)) is not None:
         parts = [key for key in parts if key != total]
         _refuse_normalized(index, total, parts)
@@ -66,6 +68,13 @@ def _refuse_normalized(index: KeyIndex, total: str, parts: list[str]) -> None:
         f"with {MENDING}: {listed(raw)}",
         mended_by=column("reward"),
     )
+
+
+def _summed(columns: Columns) -> list[str]:
+    """Keys of several reward functions, named as TRL's notebooks name them, of which TRL takes the sum; else none."""
+    names = [name for name in columns.index.raw if _REWARD_LIKE.search(name) and not NOT_A_MEAN.search(name)]
+    keys = list(dict.fromkeys(columns.index.raw[name] for name in names))
+    return keys if len(keys) > 1 and all(map(is_trl_function, names)) else []
 
 
 def _generic_reward(columns: Columns) -> str | None:
@@ -123,11 +132,12 @@ def _only_one(index: KeyIndex, candidates: list[str], notes: list[str]) -> str:
             if (total := total_of(index, candidates)) is not None:
                 notes.append(f"{total!r} is the total of {listed([k for k in candidates if k != total])}")
                 return total
-            alike = len(candidates) > 2 and all(is_function(normal(key)) for key in candidates)
-            like = ", which read like reward functions: add a column 'reward' with their sum" if alike else ""
+            alike = all(is_function(normal(key)) for key in candidates)
+            like = ", which read like reward functions" if alike else ""
+            total = " (KEY+KEY for their sum, where each has the weight 1)" if alike else ""
             raise LogReadError(
-                f"expected one train reward, found several that differ: {listed(candidates)}{like}"
-                f"{', or choose one with' if alike else '; choose with'} {MENDING}",
+                f"expected one train reward, found several that differ: {listed(candidates)}{like}; choose with "
+                f"{MENDING}{total}",
                 mended_by=column("reward"),
             )
     if len(candidates) > 1:

@@ -161,6 +161,11 @@ def environments_of(columns: Columns) -> dict[str, str]:
     return {}
 
 
+def is_trl_function(name: str) -> bool:
+    """Whether a key is named as TRL's notebooks name the mean of a reward function, "format_reward_func"."""
+    return _FUNCTION.search(name) is not None
+
+
 def is_function(name: str) -> bool:
     """Whether a key reads like the reward of one function, as "reward_format" does and "train_reward" does not."""
     words = set(re.split(r"[/_ ]", name))

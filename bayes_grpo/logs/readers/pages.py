@@ -210,7 +210,8 @@ def _by_step(grid: Grid) -> dict[str, list[str]] | None:
             columns.setdefault(name, [value_in(row[i]) for _, row in kept])
             if any(stds := [found[2] if (found := WITH_STD.fullmatch(row[i])) else "" for _, row in kept]):
                 columns.setdefault(std_of(name), stds)
-    columns.setdefault(_KIND, [row[step].partition(" (")[2].rstrip(")") for _, row in kept])  # as in "20 (val)"
+    if any(kinds := [row[step].partition(" (")[2].rstrip(")") for _, row in kept]):  # as in "20 (val)"
+        columns.setdefault(_KIND, kinds)
     return columns
 
 
