@@ -9,7 +9,7 @@ from typing import Any
 from bayes_grpo.logs.lines import names_reward
 from bayes_grpo.logs.table import to_float
 
-_TOTAL = re.compile(r"(?:total|sum)_(?=\w*(?:reward|score|correct))(\w{1,60})", re.IGNORECASE)
+_TOTAL = re.compile(r"(?:total|sum)_(?=\w{0,40}(?:reward|score|correct))(\w{1,60})", re.IGNORECASE)
 """The name of a sum of rewards over completions."""
 _NUMBER = re.compile(
     r"(?:total|num|n)_(?:num|count|samples|completions|rollouts|responses|total|examples)", re.IGNORECASE
