@@ -163,7 +163,28 @@ def _signals(columns: Columns, choices: Choices) -> dict[str, np.ndarray]:
     for flat_groups in (_without_contrast, _without_advantages):
         if "frac_reward_zero_std" not in signals and (flat := flat_groups(columns)) is not None:
             signals["frac_reward_zero_std"] = flat
+    if "kl" not in signals and (weighed := _weighed_kl(columns)) is not None:
+        signals["kl"] = weighed
     return signals
+
+
+_POLICY_KL = ("policy_kl", "kl_policy", "policy/kl")
+_KL_WEIGHT = re.compile(r"^(?!.*adam)(?:.*[/_])?(?:(?:kl_)?beta|kl_(?:coeff?|weight|penalty_coeff?))(?:[/_]|$)")
+
+
+def _weighed_kl(columns: Columns) -> np.ndarray | None:
+    """The KL of the policy, shape (n,), where its weight in the loss is logged too; None without both.
+
+    By itself the name says not whether the other policy is the reference or the one before the update.
+    """
+    key = columns.index.first(_POLICY_KL, GENERIC.prefixes)
+    weight = next((k for words, k in columns.index.raw.items() if _KL_WEIGHT.search(words)), None)
+    if key is None or weight is None or not np.nan_to_num(columns.index.table.column(weight)).any():
+        return None
+    columns.use("kl", [key])
+    columns.definitions["kl"] = STANDARD
+    columns.notes.append(f"took {key!r} for the KL to the reference, as {weight!r} weighs it")
+    return columns.index.table.column(key)
 
 
 def _without_contrast(columns: Columns) -> np.ndarray | None:
