@@ -46,14 +46,6 @@ def test_help_of_a_command_is_in_groups_with_examples_that_parse(name):
         assert not unknown
 
 
-@pytest.mark.parametrize("words_", [("fit", "no.jsonl"), ("sweep", "a", "b", "--vary", "x"), ("report", "no.jsonl")])
-def test_a_call_without_any_log_is_refused_at_once(words_, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    done = call(*words_)
-    assert done.code == 3
-    assert "expected a log file, found nothing there; check the path" in done.err
-
-
 def test_a_second_demo_goes_beside_the_first(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 

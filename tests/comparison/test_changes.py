@@ -20,12 +20,6 @@ def test_a_jump_has_its_step_and_its_height_in_words():
     assert change_words(first, step, y).startswith("The reward jumps from 0.0")
 
 
-def test_a_large_jump_is_found_once():
-    step = np.arange(1.0, 101.0)
-    y = (step > 50) + 0.01 * np.random.default_rng(5).standard_normal(100)
-    assert [(x.kind, x.after, x.until) for x in clear(step, y)] == [("jump", 50.0, 51.0)]
-
-
 def test_a_change_of_slope_is_found_at_its_step():
     step = np.arange(1.0, 101.0)
     y = 0.02 * np.maximum(step - 60.0, 0.0) + 0.02 * np.random.default_rng(1).standard_normal(100)

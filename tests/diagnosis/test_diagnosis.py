@@ -8,7 +8,6 @@ import pytest
 
 from bayes_grpo import diagnose
 from bayes_grpo.common.errors import FitError
-from bayes_grpo.common.picture import save_plot
 from bayes_grpo.diagnosis.finding_words import CANNOT_TELL
 from bayes_grpo.diagnosis.mode import all_modes
 from bayes_grpo.diagnosis.status import ALARMING, MODES
@@ -67,18 +66,6 @@ def test_what_is_said_of_a_reward_of_zero_is_zero_and_one_evaluation_is_one():
     assert "40 rows, 1 evaluation, steps 1 to 40" in said
     assert "changed by 0 to 0;" in said
     assert "the reward is at 0" in said
-
-
-def test_picture_and_terminal(hacked, tmp_path):
-    result = diagnose(hacked)
-    save_plot(plot_diagnosis(result), tmp_path / "page.png")
-    assert (tmp_path / "page.png").stat().st_size > 20_000
-    shown = text_of(result, 120)
-    first = shown.splitlines()[0]
-    assert first.startswith("FAILING (")
-    assert "Reward hacking since about step " in first
-    for words in ("90%", "What happened", "What to do"):
-        assert words in shown
 
 
 def test_command_says_verdict_json_and_exit_code(write_trl_log, tmp_path, rising):

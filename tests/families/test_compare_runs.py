@@ -230,12 +230,6 @@ def both(tmp_path):
     return path
 
 
-def test_two_runs_of_one_file_are_compared_by_their_names(both):
-    found = compare_runs(f"{both}#old", f"{both}#new")
-    assert [x.name for x in found.runs] == ["metrics old", "metrics new"]
-    assert [round(x.levels.last, 1) for x in found.runs] == [0.7, 0.9]
-
-
 def test_an_error_about_runs_in_a_file_tells_their_names(both):
     with pytest.raises(SettingError, match=r"in both; name two of its runs: metrics.csv#old, metrics.csv#new$"):
         compare_runs(both, both)

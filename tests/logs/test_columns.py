@@ -7,6 +7,7 @@ from bayes_grpo.common.errors import LogReadError, SettingError
 from bayes_grpo.logs.options import CANONICAL_COLUMNS
 from bayes_grpo.views.diagnosis import diagnosis_document
 from bayes_grpo.views.logs import log_document
+from tests.helpers import shown
 from tests.helpers.command import call
 from tests.logs.log_samples import assert_read
 
@@ -98,27 +99,8 @@ def test_an_action_names_the_column_that_is_there():
     ]
 
 
-LENGTHS = (44, 22, 34, 35, 23, 35, 33, 39, 34, 28, 50, 23)
-
-
-@pytest.mark.parametrize("counter", ["episode", "iteration"])
-@pytest.mark.parametrize("lengths", [LENGTHS, (50,) * 12, (50, 50)])
-def test_a_length_of_episodes_is_no_step(counter, lengths):
-    run = bg.read_log([{counter: i, "total_reward": -1.5 + 0.1 * i, "steps": n} for i, n in enumerate(lengths)])
-    assert_read(run, reward=-1.5 + 0.1 * run.step)
-    assert run.keys["step"] == counter
-    assert len(run.step) == len(lengths)
-
-
-def test_steps_that_restart_or_stand_still_beside_an_iteration_count():
-    within = [{"iteration": i, "total_reward": 0.1 * i, "steps": 1 + i % 4, "epoch": i // 4} for i in range(12)]
-    shared = [{"iteration": i, "total_reward": 0.1 * i, "steps": 10 * (i // 2)} for i in range(12)]
-    assert bg.read_log(within).keys["step"] == "steps"
-    assert bg.read_log(shared).keys["step"] == "steps"
-
-
-def test_the_word_scores_is_no_mark_of_a_trainer():
-    run = bg.read_log({"episodes": list(range(1, 13)), "scores": [0.3 + 0.02 * i for i in range(12)]})
-    assert run.keys["reward"] == "scores"
-    assert run.settings.group_size.value is None
-    assert run.settings.prompts_per_step.value is None
+def test_what_a_column_may_be_stands_on_the_first_screen():
+    logged = [{"step": i, "reward": 0.01 * i, "policy_kl": 0.1 * i, "gen_length_mean": 9.0} for i in range(1, 31)]
+    run = bg.read_log(logged)
+    assert run.keys["completion_length"] == "gen_length_mean"
+    assert "Maybe: --column kl=policy_kl" in shown.text_of(run, 200, details=False)

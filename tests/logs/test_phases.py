@@ -11,7 +11,7 @@ from bayes_grpo.common.errors import BayesGrpoError, LogReadError
 from bayes_grpo.logs import read_log
 from bayes_grpo.views.logs import log_document
 from tests.helpers.command import call
-from tests.logs.log_samples import assert_read, trl_row, trl_state
+from tests.logs.log_samples import assert_read
 
 CLOSING = {"train_runtime": 300.0, "train_steps_per_second": 0.1, "train_loss": 0.01, "epoch": 1.0}
 
@@ -28,20 +28,12 @@ def supervised(n):
     return [{"loss": 2.0 - 0.1 * i, "grad_norm": 1.0, "epoch": round((i + 1) / n, 2)} for i in range(n)]
 
 
-def steps(first, last, reward=0.01, every=1, **more):
-    return [{"step": s, "reward": reward * s, "loss": 0.1} | more for s in range(first, last + 1, every)]
-
-
 def printed(*rows):
     return "\n".join(map(str, rows)) + "\n"
 
 
 def names(run):
     return [(x.name, x.rows, x.taken) for x in run.trainings]
-
-
-def sizes(run):
-    return [x.rows for x in run.trainings]
 
 
 def rewards(rows):
@@ -77,39 +69,6 @@ def test_five_trainings_are_five_runs(write, closing):
         read_log(path, run="training 6")
     with pytest.raises(LogReadError, match=r"expected one run, found 5 called 'tra'"):
         read_log(path, run="tra")
-
-
-PHASE = [{"step": s, "loss": 2.0 - 0.01 * s, "entropy": 1.0} for s in range(1, 21)]
-TWO = [
-    steps(1, 20) + steps(1, 10, -0.01),
-    steps(10, 300, 0.001, 10) + steps(5, 150, 0.002, 5),
-    PHASE + steps(21, 60, entropy=0.5),
-    trl_state([{"loss": 1.0, "step": s} for s in range(1, 6)] + [trl_row(s, 0.01 * s) for s in range(1, 31)]),
-]
-TWO_IDS = ["steps begin again", "other logging steps", "rewards begin", "state with a phase"]
-
-
-@pytest.mark.parametrize(("rows", "taken"), list(zip(TWO, (10, 30, 40, 30), strict=True)), ids=TWO_IDS)
-def test_two_trainings(write, rows, taken):
-    run = read_log(write("trainer_state.json", rows))
-    assert (len(run.step), sizes(run)[1], names(run)[1][2]) == (taken, taken, True)
-    if "entropy" in run.signals and rows is TWO[2]:
-        assert_read(run, step=range(21, 61), signals={"entropy": 0.5})
-
-
-@pytest.mark.parametrize("begin", [31, 36])
-def test_a_resume_after_a_closing_line_is_one_run_with_its_step(write, begin):
-    rows = [*(trl_row(s, 0.01 * s) for s in range(1, 31)), CLOSING | {"step": 30}]
-    run = read_log(write("log.jsonl", rows + [trl_row(s, 0.01 * s) for s in range(begin, 51)]))
-    assert_read(run, f"resumed at step {begin}, after a closing line", trainings=(), resumes=(float(begin),))
-
-
-def test_an_evaluation_after_a_training_is_of_that_training(write):
-    rows = [*(trl_row(s, 0.01 * s) for s in range(1, 11)), CLOSING | {"step": 10}]
-    rows += [{"eval_reward": 0.9, "step": 10}, {"eval_reward": 0.1, "step": 0}]
-    path = write("log.jsonl", [*rows, *(trl_row(s, 0.9) for s in range(1, 13))])
-    assert_read(read_log(path, run="training 1"), evals={10: 0.9})
-    assert_read(read_log(path), evals={0: 0.1})
 
 
 def test_the_command_line_takes_any(write):

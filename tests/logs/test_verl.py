@@ -1,5 +1,7 @@
 """verl: its file logger, its console through Ray, its evaluations."""
 
+import numpy as np
+
 from bayes_grpo.logs import read_log
 from tests.logs.log_samples import assert_read
 
@@ -36,3 +38,10 @@ def test_a_group_that_is_not_stated_is_not_known(write):
     assert run.to_dict()["settings"]["group_size"]["provenance"] == "none"
     write("bayes_grpo.toml", "[settings]\ngroup_size = 8\n")
     assert_read(read_log(write("run.jsonl", rows())), settings={"group_size": (8, "config")})
+
+
+def test_verl_behind_a_long_configuration(write):
+    config = [f"'reward_model{i}': {{'reward_kwargs': {{'steps': None, 'n': 1}}}}," for i in range(3000)]
+    lines = [f"(TaskRunner pid=1) step:{i} - critic/score/mean:{0.01 * i} - actor/lr:1e-06" for i in range(1, 21)]
+    run = read_log(write("run.log", "\n".join([*config, *lines])))
+    assert_read(run, reward=0.01 * np.arange(1, 21), format="verl_console")

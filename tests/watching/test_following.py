@@ -55,16 +55,6 @@ def log(tmp_path: Path) -> Path:
     return tmp_path / "log.jsonl"
 
 
-def test_what_is_appended_is_read_once(log):
-    log.write_text(rows(1, 5))
-    follow = Following(log)
-    check_rows(follow.poll(), 5)
-    assert follow.poll() is None
-    append(log, rows(6, 9))
-    check_rows(follow.poll(), 9)
-    assert follow.poll() is None
-
-
 def test_a_log_need_not_be_there_yet(log):
     follow = Following(log)
     assert follow.poll() is None
