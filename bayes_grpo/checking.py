@@ -185,7 +185,7 @@ def check(fit: Fit) -> Check:
     n = len(fit.step())
     if n < _MIN_ROWS:
         raise FitError(
-            f"{fit.data.attrs['source']}: a check of the residuals needs at least {_MIN_ROWS} rows, found {n}; "
+            f"{fit.attrs['source']}: a check of the residuals needs at least {_MIN_ROWS} rows, found {n}; "
             "log more often or wait for more steps"
         )
     residuals = residuals_of(fit.as_draws)

@@ -58,14 +58,6 @@ def scores() -> Any:
     return arviz_base, loo, compare
 
 
-def statistics() -> Any:
-    """ArviZ's statistics on arrays, imported where draws are checked; 2 s the first time."""
-    with _ONE:
-        import arviz_base  # noqa: F401  (first: both import xarray)
-        from arviz_stats.base.array import array_stats
-    return array_stats
-
-
 def module_names(package: ModuleType) -> list[str]:
     """Names of the modules of a package, other folders of its ``__path__`` included; none is imported for it."""
     return sorted(info.name for info in pkgutil.iter_modules(package.__path__))

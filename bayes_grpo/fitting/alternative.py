@@ -63,14 +63,14 @@ def alternative_prior(fit: Fit) -> AlternativePrior | None:
         return None
     prior = fit.priors[PARAMETER]
     draws = fit.draws(PARAMETER).ravel()
-    log_prior = fit.data["joint_log_prior"].dataset[PARAMETER].to_numpy().ravel()
+    log_prior = fit.groups["joint_log_prior"][PARAMETER].ravel()
     squared = -2.0 * (log_prior + math.log(prior.spread)) - LOG_2PI
     z = np.sign(draws - prior.median) * np.sqrt(np.maximum(squared, 0.0))
     weight, k = smoothed_weights(SHIFT * z, 1.0)
-    values = {str(name): fit.draws(str(name)).ravel() for name in fit.posterior.data_vars}
+    values = {name: x.ravel() for name, x in fit.quantities.items()}
     medians = {name: (float(np.median(x)), _weighted_median(x, weight)) for name, x in values.items()}
     # Of draws of the prior, so that the bend of negative damping ratios is in it.
-    other = float(np.quantile(fit.data["prior"].dataset[PARAMETER].to_numpy(), NormalDist().cdf(SHIFT)))
+    other = float(np.quantile(fit.groups["prior"][PARAMETER], NormalDist().cdf(SHIFT)))
     return AlternativePrior(PARAMETER, prior.median, other, float(1.0 / np.sum(weight**2)), float(k), medians)
 
 

@@ -87,7 +87,7 @@ def load_fit(path: str | Path, regime: Regime | None = None) -> Fit:
         raise FitFileError(f"{where}: no such file; a fit is written by `bayes-grpo fit LOG --out {where.name}`")
     try:
         tree = _tree_in(where)
-        fit = Fit(tree, _regime_of(tree, regime))
+        fit = Fit.of_tree(tree, _regime_of(tree, regime))
         _ = fit.about, fit.window, fit.settings, fit.as_draws  # a stranger can write a checksum too
         return fit
     except FitFileError as error:

@@ -1,6 +1,6 @@
-"""`fit`: a run and a regime in, a checked posterior out, as a DataTree about which ArviZ is right or refuses.
+"""`fit`: a run and a regime in, a checked posterior out, of which ArviZ's functions are right or refuse.
 
-`Fit.data` says which group holds what. One likelihood belongs to posterior and prior, that of the logged rows given
+`Fit` says which group holds what. One likelihood belongs to posterior and prior, that of the logged rows given
 *all* parameters, the levels included. The rows of a run depend on each other, so the terms that leave-one-out needs are
 no factors of it, and power scaling would add them up. So no group is named `log_prior`, without which
 ``arviz.psense_summary`` refuses the tree as it is.
@@ -12,7 +12,7 @@ import math
 import warnings
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.metadata import version
 from typing import Any
 
@@ -27,11 +27,11 @@ from bayes_grpo.common.runtime import Progress, or_silent
 from bayes_grpo.dynamics.sampling import draw_rows
 from bayes_grpo.dynamics.state_space import LOG_2PI
 from bayes_grpo.fitting.draws import Draws, SmoothedDraws, check_settings, sample_posterior
+from bayes_grpo.fitting.groups import ROOT, Group, Variable, group, of_draws
 from bayes_grpo.fitting.result import (
     FORMAT,
     Fit,
     convergence_to_groups,
-    dataset,
     model_hash,
     priors_to_group,
     rows_to_groups,
@@ -72,10 +72,7 @@ _PRIOR_RUNS, _POSTERIOR_RUNS, _LEFT_OUT = 1, 2, 3  # streams of a fit's seed
 def build_fit(
     run: Run, window: FitWindow, found: SmoothedDraws, prior: PriorSide, sampler: SamplerSettings, seed: int
 ) -> Fit:
-    """Assembles a fit from the draws of NUTS; see `Fit.data` for what goes where."""
-    import arviz_base as az
-    from xarray import DataTree
-
+    """Assembles a fit from the draws of NUTS; see `Fit` for what goes where."""
     draws = found.draws
     chains = found.draws.chains
     if chains is None or not isinstance(draws.diagnostics, Convergence):
@@ -89,45 +86,46 @@ def build_fit(
     density = replicate(draws.target, values, np.random.default_rng([seed, _POSTERIOR_RUNS]))[1]
     rng = np.random.default_rng([seed, _LEFT_OUT])
     left_out = found.left_out_mean + np.sqrt(found.left_out_var) * rng.standard_normal(found.left_out_mean.shape)
-    tree = az.from_dict(
-        {
-            "posterior": dict(values) | regime.derived(values, table),
-            "prior": {k: v[None] for k, v in prior_draws.items()},
-            "sample_stats": {
-                "energy": chains.energy,
-                "lp": -np.asarray(chains.potential),
-                "n_steps": chains.num_steps,
-                "tree_depth": np.ceil(np.log2(np.asarray(chains.num_steps) + 1)).astype(int),
-                "acceptance_rate": chains.accept_prob,
-                "diverging": chains.diverging,
-            },
-            "joint_log_prior": _log_prior(draws),
-            "log_likelihood": {"y": found.left_out},
-            "joint_log_likelihood": {"rows": density},
-            "posterior_predictive": {"y": _drawn(left_out, table)},
-            "prior_predictive": {"y": prior_rows[None]},
-            "observed_data": {"y": table.y},
-        },
-        dims={"y": ["step"]},
-        coords={"step": table.step},
-        sample_dims=["chain", "draw"],
-    )
+    statistics = {
+        "energy": chains.energy,
+        "lp": -np.asarray(chains.potential),
+        "n_steps": chains.num_steps,
+        "tree_depth": np.ceil(np.log2(np.asarray(chains.num_steps) + 1)).astype(int),
+        "acceptance_rate": chains.accept_prob,
+        "diverging": chains.diverging,
+    }
+
+    def of_rows(y: np.ndarray) -> Group:
+        return of_draws({"y": y}, "step", step=table.step)
+
     groups = {
-        "trajectories": dataset(trajectories, chain=np.arange(len(latent)), draw=found.kept, step=table.step),
-        "posterior_mean": dataset(means, step=table.step),
+        ROOT: group({}, _attributes(run, window, regime, seed, table.notes)),
+        "posterior": _described(of_draws(dict(values) | regime.derived(values, table)), regime),
+        "prior": _described(of_draws({k: v[None] for k, v in prior_draws.items()}), regime),
+        "sample_stats": replace(of_draws(statistics), attrs=asdict(sampler)),
+        "joint_log_prior": of_draws(_log_prior(draws)),
+        "log_likelihood": of_rows(found.left_out),
+        "joint_log_likelihood": of_draws({"rows": density}),
+        "posterior_predictive": of_rows(_drawn(left_out, table)),
+        "prior_predictive": of_rows(prior_rows[None]),
+        "observed_data": group({"y": ("step", table.y)}, step=table.step),
+        "trajectories": group(trajectories, chain=np.arange(len(latent)), draw=found.kept, step=table.step),
+        "posterior_mean": group(means, step=table.step),
         "priors": priors_to_group(draws.priors, regime.sampled_levels),
         "settings": settings_to_group(run.settings),
         **rows_to_groups(table),
         **convergence_to_groups(draws.diagnostics),
     }
-    tree = DataTree.from_dict(tree.to_dict() | {f"/{name}": group for name, group in groups.items()})
-    for variables in (tree["posterior"].data_vars, tree["prior"].data_vars):
-        for name, variable in variables.items():
-            unit, meaning = regime.described(str(name))
-            variable.attrs.update(units=unit, long_name=meaning)
-    tree["sample_stats"].attrs.update(asdict(sampler))
-    tree.attrs.update(_attributes(run, window, regime, seed, table.notes))
-    return Fit(tree, regime)
+    return Fit(groups, regime)
+
+
+def _described(found: Group, regime: Regime) -> Group:
+    """The same with the unit and the meaning of every parameter and derived quantity."""
+    described = {}
+    for name, x in found.variables.items():
+        unit, meaning = regime.described(name)
+        described[name] = Variable(x.dims, x.values, {"units": unit, "long_name": meaning})
+    return replace(found, variables=described)
 
 
 def _log_prior(draws: Draws) -> dict[str, np.ndarray]:
@@ -262,7 +260,6 @@ def fit(
     imports.lapack()
     with ThreadPoolExecutor(1) as executor:  # a core is free while the sampler's programs are made
         prior = executor.submit(prior_side, target, seed)
-        executor.submit(imports.statistics)  # seconds of Python while compiled chains run
         found = sample_posterior(target, seed=seed, sampler=settings, progress=progress)
         progress("summarizing")
         result = build_fit(run, window, found, prior.result(), settings, seed)

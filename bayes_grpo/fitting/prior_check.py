@@ -76,7 +76,7 @@ def check_prior(fit: Fit) -> PriorCheck:
         The shares of its prior runs.
     """
     y = fit.observed()
-    drawn = fit.data["prior_predictive"].dataset["y"].to_numpy().reshape(-1, len(y))
+    drawn = fit.groups["prior_predictive"]["y"].reshape(-1, len(y))
     low, high = _range(fit, y)
     margin = MARGIN * (high - low)
     low, high = low - margin, high + margin

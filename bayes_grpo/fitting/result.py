@@ -1,6 +1,6 @@
-"""`Fit`: draws of one regime on one run, with the ArviZ DataTree of everything that led to them.
+"""`Fit`: draws of one regime on one run, with everything that led to them.
 
-Nothing is stored that could be derived: summaries, sentences and plots are functions of a fit. What the tree keeps
+Nothing is stored that could be derived: summaries, sentences and plots are functions of a fit. What the groups keep
 besides draws is written and read here: numbers are variables, words are attributes of what they belong to.
 """
 
@@ -17,6 +17,7 @@ import numpy as np
 
 from bayes_grpo.common.results import About, Shown
 from bayes_grpo.fitting.draws import Draws
+from bayes_grpo.fitting.groups import ROOT, Group, group, groups_of, tree_of
 from bayes_grpo.fitting.sampling.nuts import Convergence, ParameterCheck
 from bayes_grpo.fitting.sampling.target import Target, prior_numbers
 from bayes_grpo.fitting.window import FitWindow
@@ -38,7 +39,7 @@ class Fit(Shown):
     """A posterior with its data.
 
     Attributes:
-        data: DataTree with the groups
+        groups: Groups of arrays by their paths
 
             - `posterior` (parameters and derived quantities), `sample_stats`, `prior` (2,000 draws of the same);
             - `log_likelihood`: ``y``, log p(row | all other rows, sampled parameters), with the levels integrated out:
@@ -61,8 +62,18 @@ class Fit(Shown):
             can.
     """
 
-    data: DataTree
+    groups: Mapping[str, Group]
     regime: Regime
+
+    @classmethod
+    def of_tree(cls, tree: DataTree, regime: Regime) -> Fit:
+        """A fit of what `to_datatree` gave."""
+        return cls(groups_of(tree), regime)
+
+    @cached_property
+    def data(self) -> DataTree:
+        """The groups as a DataTree, made where it is asked for."""
+        return tree_of(self.groups)
 
     @property
     def sentence(self) -> str:
@@ -73,12 +84,12 @@ class Fit(Shown):
     @cached_property
     def priors(self) -> dict[str, Prior]:
         """Priors that were used, by parameter."""
-        return priors_of_group(self.data["priors"].dataset)
+        return priors_of_group(self.groups["priors"])
 
     @cached_property
     def convergence(self) -> Convergence:
         """Convergence checks of the sampler."""
-        return convergence_of_groups(self.data.children["convergence"])
+        return convergence_of_groups(self.groups)
 
     def to_datatree(self) -> DataTree:
         """The DataTree, as ArviZ's functions take it."""
@@ -91,15 +102,14 @@ class Fit(Shown):
 
     @cached_property
     def as_draws(self) -> Draws:
-        """The draws as every room takes them, out of the tree, so that a loaded fit can do all that a new one can.
+        """The draws as every room takes them, out of the groups, so that a loaded fit can do all that a new one can.
 
-        Without the sampler's coordinates: the tree keeps the values alone.
+        Without the sampler's coordinates: the groups keep the values alone.
         """
-        tree = self.data["posterior"].dataset
         priors = self.priors
-        rows = rows_of_groups(self.data, self.notes)
-        values = {p.name: tree[p.name].to_numpy() for p in self.regime.parameters}
-        z = np.empty((tree.sizes["chain"], tree.sizes["draw"], 0))
+        rows = rows_of_groups(self.groups, self.notes)
+        values = {p.name: self.draws(p.name) for p in self.regime.parameters}
+        z = np.empty((*next(iter(values.values())).shape, 0))
         checks = self.convergence
         target = Target(self.regime, rows, padded(rows), priors, prior_numbers(self.regime, priors))
         return Draws(target, values, z, checks, usable=checks.usable)
@@ -107,12 +117,12 @@ class Fit(Shown):
     @property
     def signal(self) -> str:
         """The fitted signal: "reward" or "eval_reward"."""
-        return self.data["series"].attrs["signal"]
+        return self.groups["series"].attrs["signal"]
 
     @property
     def about(self) -> About:
         """Which rows of which run it is a fit of."""
-        attrs, step = self.data.attrs, self.step()
+        attrs, step = self.attrs, self.step()
         return About(
             run=attrs["run_name"],
             signal=self.signal,
@@ -125,37 +135,47 @@ class Fit(Shown):
     @property
     def window(self) -> FitWindow:
         """Which rows of the run were fitted, and why."""
-        start = float(self.data.attrs["window_start"])
-        return FitWindow(None if math.isnan(start) else start, str(self.data.attrs["window_reason"]))
+        start = float(self.attrs["window_start"])
+        return FitWindow(None if math.isnan(start) else start, str(self.attrs["window_reason"]))
 
     @property
     def settings(self) -> dict[str, dict[str, Any]]:
         """The run's settings with their provenance."""
-        return settings_of_group(self.data["settings"].dataset)
+        return settings_of_group(self.groups["settings"])
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Remarks of reader and rows for the user."""
-        return tuple(self.data.attrs["notes"].splitlines())
+        return tuple(self.attrs["notes"].splitlines())
+
+    @property
+    def attrs(self) -> Mapping[str, Any]:
+        """Origin of the fit: regime, versions, seed, notes, hash of the log."""
+        return self.groups[ROOT].attrs
+
+    @property
+    def quantities(self) -> dict[str, np.ndarray]:
+        """Draws of every parameter and derived quantity, shape (chains, draws) each."""
+        return {name: x.values for name, x in self.groups["posterior"].variables.items()}
 
     def draws(self, name: str) -> np.ndarray:
         """Draws of a parameter or derived quantity, shape (chains, draws)."""
-        return self.data["posterior"].dataset[name].to_numpy()
+        return self.groups["posterior"][name]
 
     def step(self) -> np.ndarray:
         """Steps of the rows, shape (n,)."""
-        return self.data["observed_data"].dataset["step"].to_numpy()
+        return self.groups["observed_data"]["step"]
 
     def observed(self) -> np.ndarray:
         """Logged values of the rows, shape (n,)."""
-        return self.data["observed_data"].dataset["y"].to_numpy()
+        return self.groups["observed_data"]["y"]
 
     def trajectories(self, name: str) -> np.ndarray:
         """Draws of "curve" (the unforced regime), "latent" (the latent reward) or "rows" (the same, measured again).
 
         Shape (chains, kept draws, n).
         """
-        return self.data["trajectories"].dataset[name].to_numpy()
+        return self.groups["trajectories"][name]
 
 
 def model_hash(regime: Regime) -> str:
@@ -164,34 +184,25 @@ def model_hash(regime: Regime) -> str:
     return hashlib.sha256(f"{regime.name}|{text}".encode()).hexdigest()[:16]
 
 
-def dataset(variables: Mapping[str, Any], attributes: Mapping[str, Any] | None = None, **coords: Any) -> Dataset:
-    """A group's content; xarray takes a sixth of a second to import."""
-    import xarray as xr
-
-    return xr.Dataset(variables, coords, attributes)
-
-
-def priors_to_group(priors: Mapping[str, Prior], sampled_levels: Iterable[str]) -> Dataset:
+def priors_to_group(priors: Mapping[str, Prior], sampled_levels: Iterable[str]) -> Group:
     """Median of each parameter; of a prior that is not normal in its coordinate the quantiles (`Prior.quantiles`)."""
     known = {}
     for name, p in priors.items():
         words = {"median": p.median, "spread": p.spread, "distribution": p.name}
         known[name] = ((), p.median, words) if p.quantiles is None else ("normal_score", np.asarray(p.quantiles), words)
-    return dataset(known, {"sampled_levels": " ".join(sampled_levels)})
+    return group(known, {"sampled_levels": " ".join(sampled_levels)})
 
 
-def priors_of_group(group: Dataset) -> dict[str, Prior]:
+def priors_of_group(found: Group) -> dict[str, Prior]:
     """The priors again."""
-    found = {}
-    for name, x in group.data_vars.items():
-        quantiles = tuple(x.to_numpy().tolist()) if x.ndim else None
-        found[str(name)] = Prior(
-            float(x.attrs["median"]), float(x.attrs["spread"]), quantiles, str(x.attrs["distribution"])
-        )
-    return found
+    priors = {}
+    for name, (_, values, words) in found.variables.items():
+        quantiles = tuple(values.tolist()) if values.ndim else None
+        priors[name] = Prior(float(words["median"]), float(words["spread"]), quantiles, str(words["distribution"]))
+    return priors
 
 
-def settings_to_group(settings: Settings) -> Dataset:
+def settings_to_group(settings: Settings) -> Group:
     """A number for each setting that is known; NaN where it is a word, its attribute ``value``."""
     known = {}
     for name, s in settings.items():
@@ -199,34 +210,39 @@ def settings_to_group(settings: Settings) -> Dataset:
             number = isinstance(s.value, int | float)
             words = {"provenance": s.provenance.value, "note": s.note} | ({} if number else {"value": str(s.value)})
             known[name] = ((), s.value if number else math.nan, words)
-    return dataset(known)
+    return group(known)
 
 
-def settings_of_group(group: Dataset) -> dict[str, dict[str, Any]]:
+def settings_of_group(found: Group) -> dict[str, dict[str, Any]]:
     """Setting → its value, provenance and note."""
     return {
-        str(name): {"value": x.attrs.get("value", x.item())} | {k: str(x.attrs[k]) for k in ("provenance", "note")}
-        for name, x in group.data_vars.items()
+        name: {"value": words.get("value", number.item())} | {k: str(words[k]) for k in ("provenance", "note")}
+        for name, (_, number, words) in found.variables.items()
     }
 
 
-def convergence_to_groups(found: Convergence) -> dict[str, Dataset]:
+def convergence_to_groups(found: Convergence) -> dict[str, Group]:
     """R-hat, bulk and tail ESS of each parameter in a group each, as ArviZ's functions of these names return them."""
     whole = {"divergences": found.divergences, "ebfmi": found.ebfmi, "retried": int(found.retried)}
     names = ParameterCheck.__annotations__
-    checks = {x: dataset({k: ((), getattr(c, x)) for k, c in found.parameters.items()}) for x in names}
-    return {"convergence": dataset(whole)} | {f"convergence/{x}": group for x, group in checks.items()}
+    checks = {x: group({k: ((), getattr(c, x)) for k, c in found.parameters.items()}) for x in names}
+    return {
+        "convergence": group({k: ((), x) for k, x in whole.items()}),
+        **{f"convergence/{x}": one for x, one in checks.items()},
+    }
 
 
-def convergence_of_groups(tree: DataTree) -> Convergence:
+def convergence_of_groups(groups: Mapping[str, Group]) -> Convergence:
     """The checks again."""
-    parts = {name: tree.children[name].dataset for name in ParameterCheck.__annotations__}
-    names = [str(x) for x in parts["rhat"].data_vars]
+    whole = groups["convergence"]
+    parts = {name: groups[f"convergence/{name}"] for name in ParameterCheck.__annotations__}
     return Convergence(
-        parameters={k: ParameterCheck(**{name: float(x[k]) for name, x in parts.items()}) for k in names},
-        divergences=int(tree.dataset["divergences"]),
-        ebfmi=float(tree.dataset["ebfmi"]),
-        retried=bool(tree.dataset["retried"]),
+        parameters={
+            k: ParameterCheck(**{name: float(x[k]) for name, x in parts.items()}) for k in parts["rhat"].variables
+        },
+        divergences=int(whole["divergences"]),
+        ebfmi=float(whole["ebfmi"]),
+        retried=bool(whole["retried"]),
     )
 
 
@@ -236,7 +252,7 @@ _FACTS = {"signal": str, "start": float, "reference_rate": float, "from_rest": i
 """Fields of `Series` that hold for all rows."""
 
 
-def rows_to_groups(rows: Series) -> dict[str, Dataset]:
+def rows_to_groups(rows: Series) -> dict[str, Group]:
     """Columns of the rows as `constant_data`; what holds for all of them as `series`; the noise that the log states."""
     columns = {"step": rows.step, "gap": rows.gap()} | {name: getattr(rows, name) for name in _COLUMNS}
     facts = {name: kind(getattr(rows, name)) for name, kind in _FACTS.items()}
@@ -245,28 +261,28 @@ def rows_to_groups(rows: Series) -> dict[str, Dataset]:
     expected = rows.expected and rows.expected._replace(at_least=int(rows.expected.at_least))
     variables = {f"row_{k}": ("step", v) for k, v in columns.items() if v is not None}
     return {
-        "constant_data": dataset(variables, step=rows.step),
-        "series": dataset({}, facts | optimizer._asdict()),
-        "noise_level": dataset({}, {} if rows.level is None else rows.level._asdict()),
-        "expected_noise": dataset({}, {} if expected is None else expected._asdict()),
+        "constant_data": group(variables, step=rows.step),
+        "series": group({}, facts | optimizer._asdict()),
+        "noise_level": group({}, {} if rows.level is None else rows.level._asdict()),
+        "expected_noise": group({}, {} if expected is None else expected._asdict()),
     }
 
 
-def rows_of_groups(tree: DataTree, notes: tuple[str, ...]) -> Series:
+def rows_of_groups(groups: Mapping[str, Group], notes: tuple[str, ...]) -> Series:
     """The same rows as `bayes_grpo.rows.rows_of.rows_of` gave when the fit was made."""
-    observed = tree["observed_data"].dataset
-    constant = tree["constant_data"].dataset
-    facts = tree["series"].attrs
-    known = tree["noise_level"].attrs
+    observed = groups["observed_data"]
+    constant = groups["constant_data"]
+    facts = groups["series"].attrs
+    known = groups["noise_level"].attrs
     level = {name: kind(known[name]) for name, kind in get_type_hints(NoiseLevel).items() if known}
-    of_batch = tree["expected_noise"].attrs
+    of_batch = groups["expected_noise"].attrs
     expected = {name: kind(of_batch[name]) for name, kind in get_type_hints(ExpectedNoise).items() if of_batch}
     optimizer = {name: kind(facts[name]) for name, kind in get_type_hints(Optimizer).items()}
-    columns: dict[str, Any] = {k: constant[f"row_{k}"].to_numpy() for k in _COLUMNS if f"row_{k}" in constant}
+    columns: dict[str, Any] = {k: constant[f"row_{k}"] for k in _COLUMNS if f"row_{k}" in constant}
     columns |= {name: kind(facts[name]) for name, kind in (_FACTS | {"from_rest": bool}).items()}
     return Series(
-        step=observed["step"].to_numpy(),
-        y=observed["y"].to_numpy(),
+        step=observed["step"],
+        y=observed["y"],
         optimizer=Optimizer(**optimizer),
         notes=notes,
         level=NoiseLevel(**level) if level else None,

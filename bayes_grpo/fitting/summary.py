@@ -241,16 +241,16 @@ def summarize(fit: Fit) -> Summary:
     ends = range_of(fit)
     path = path_of(fit, ends)
     now = interval(path.now)
-    chances = probabilities(fit.regime, fit.posterior, rows_of_fit.length, len(fit.step()))
+    chances = probabilities(fit.regime, fit.quantities, rows_of_fit.length, len(fit.step()))
     y = fit.observed()
-    means = fit.data["posterior_mean"].dataset
-    attrs = fit.data.attrs
+    means = fit.groups["posterior_mean"]
+    attrs = fit.attrs
     return Summary(
         rows=rows,
         alternative=alternative_prior(fit),
         probabilities=chances,
-        r2=r_squared(y, means["curve"].to_numpy()),
-        r2_latent=r_squared(y, means["latent"].to_numpy()),
+        r2=r_squared(y, means["curve"]),
+        r2_latent=r_squared(y, means["latent"]),
         levels=path.shown_levels,
         now=now,
         rose=float((path.change() > 0.0).mean()),

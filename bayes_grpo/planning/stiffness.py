@@ -52,7 +52,7 @@ def stiffness_of_fit(fit: Fit, learning_rate: float | None = None) -> FittedStif
             f"stiffness from a fit: expected the learning rate of its run, found none in the log; give {MENDING}",
             mended_by=Argument("settings", "RATE", "learning_rate"),
         )
-    posterior = fit.data["posterior"].dataset
+    posterior = fit.quantities
     momentum = rows.optimizer.momentum
     if "gain" in posterior:
         quantity = "gain"

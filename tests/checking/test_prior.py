@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 import pytest
-import xarray as xr
 
 from bayes_grpo import Fit, check, fit
+from bayes_grpo.fitting.groups import group, groups_of, of_draws
 from bayes_grpo.fitting.prior_check import check_prior
 from bayes_grpo.fitting.result import settings_to_group
 from bayes_grpo.logs.settings import Provenance, Setting, Settings
@@ -19,12 +19,13 @@ ROWS = np.array([0.2, 0.3, 0.4, 0.5, 0.6, 0.6, 0.7, 0.8])
 
 def with_prior_runs(runs, rows=ROWS, **settings):
     """A fit of these rows that has these prior runs, shape (runs, 8)."""
-    tree = saved_tree()
-    tree["observed_data"] = xr.Dataset({"y": ("step", rows)}, {"step": np.arange(1.0, 9.0)})
-    tree["prior_predictive"] = xr.Dataset({"y": (("chain", "draw", "step"), np.asarray(runs, np.float32)[None])})
     given = Settings(**{k: Setting(v, Provenance.USER) for k, v in settings.items()})
-    tree["settings"] = settings_to_group(given)
-    return Fit(tree, REGIMES["exponential"])
+    groups = groups_of(saved_tree()) | {
+        "observed_data": group({"y": ("step", rows)}, step=np.arange(1.0, 9.0)),
+        "prior_predictive": of_draws({"y": np.asarray(runs, np.float32)[None]}, "step"),
+        "settings": settings_to_group(given),
+    }
+    return Fit(groups, REGIMES["exponential"])
 
 
 def test_shares_of_planted_runs():

@@ -99,7 +99,7 @@ def test_quantities_with_draws_that_are_not_finite_have_no_sensitivity(fitted):
     values = tree["posterior"].to_dataset()
     values["fixed_point"] = values["fixed_point"].where(values["draw"] > 0)
     tree["posterior"].dataset = values
-    found = sensitivities(bg.Fit(tree, fitted.regime))
+    found = sensitivities(bg.Fit.of_tree(tree, fitted.regime))
     assert np.isnan(found["fixed_point"][0])
     assert found["initial_reward"][0] > 0
 

@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 
 from bayes_grpo.fitting.file import save_fit
+from bayes_grpo.fitting.groups import group, tree_of
 from bayes_grpo.fitting.result import (
     FORMAT,
     Fit,
@@ -41,13 +42,13 @@ def saved_tree(regime: str = "exponential", seed: int = 0) -> xr.DataTree:
     groups = {}
     for name, (dims, variables) in (GROUPS | dict.fromkeys(("posterior", "prior"), (DRAWN, names))).items():
         values = {v: (dims, 0.1 + rng.random([SIZES[d] for d in dims])) for v in variables}
-        groups[name] = xr.Dataset(values, {d: np.arange(1.0, 1.0 + SIZES[d]) for d in dims})
+        groups[name] = group(values, None, **{d: np.arange(1.0, 1.0 + SIZES[d]) for d in dims})
     series = rows_of(rising_run(SIZES["step"]))
     found = Convergence(dict.fromkeys(names, ParameterCheck(1.0, 900.0, 900.0)), 0, 1.0, False)
     groups |= rows_to_groups(series) | convergence_to_groups(found)
     groups["priors"] = priors_to_group(dict.fromkeys(names, Prior(1.0, 0.5)), ())
     groups["settings"] = settings_to_group(rising_run(SIZES["step"]).settings)
-    tree = xr.DataTree.from_dict(groups)
+    tree = tree_of(groups)
     tree.attrs.update(
         {
             "bayes_grpo_format": FORMAT,
@@ -66,7 +67,7 @@ def saved_tree(regime: str = "exponential", seed: int = 0) -> xr.DataTree:
 
 def save(tree: xr.DataTree, path: Path) -> Path:
     """Writes such a content as a fit is written."""
-    save_fit(Fit(tree, REGIMES["exponential"]), path)
+    save_fit(Fit.of_tree(tree, REGIMES["exponential"]), path)
     return path
 
 

@@ -3,8 +3,7 @@
 On a CPU the chains run in threads, each a single-chain program: no chain waits for another's longer tree, and XLA
 releases the interpreter. On an accelerator they run as one batched program.
 
-R-hat and ESS are those of Vehtari et al. 2021 (https://doi.org/10.1214/20-BA1221), E-BFMI that of Betancourt 2016
-(https://arxiv.org/abs/1604.00695), all by ArviZ.
+The checks are those of `bayes_grpo.fitting.sampling.chain_checks`.
 """
 
 from __future__ import annotations
@@ -20,10 +19,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from bayes_grpo.common.imports import nuts_kernels, statistics
+from bayes_grpo.common.imports import nuts_kernels
 from bayes_grpo.common.programs import accelerated, call, prepare
 from bayes_grpo.common.results import Result
 from bayes_grpo.common.runtime import cores
+from bayes_grpo.fitting.sampling import chain_checks
 from bayes_grpo.fitting.sampling.target import Target, potential
 from bayes_grpo.regimes.base import Regime
 
@@ -327,14 +327,13 @@ def check_convergence(
     retried: bool,
 ) -> Convergence:
     """Checks draws of every parameter, their energies and divergences, all of shape (chains, draws)."""
-    stats = statistics()
     checks = {
         name: ParameterCheck(
-            rhat=float(stats.rhat(x)),
-            ess_bulk=float(stats.ess(x, method="bulk")),
-            ess_tail=float(stats.ess(x, method="tail", prob=(0.05, 0.95))),
+            rhat=chain_checks.rhat(x),
+            ess_bulk=chain_checks.bulk_size(x),
+            ess_tail=chain_checks.tail_size(x),
         )
         for name, x in ((name, np.asarray(x)) for name, x in draws.items())
     }
-    ebfmi = float(np.min(stats.bfmi(np.asarray(energy))))
+    ebfmi = float(np.min(chain_checks.bfmi(np.asarray(energy))))
     return Convergence(checks, int(np.sum(diverging)), ebfmi, retried)

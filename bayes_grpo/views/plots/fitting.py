@@ -36,14 +36,14 @@ def plot_fit(fit: Fit, title: str = "", figure: Canvas | None = None) -> Canvas:
     Returns:
         The figure; a new one is not registered with pyplot.
     """
-    name = f"{drawable(fit.data.attrs['run_name'])}: {fit.regime.title}"
+    name = f"{drawable(fit.attrs['run_name'])}: {fit.regime.title}"
     figure, axes = one_panel(figure, (9.2, 4.6), name, fit.about.reward)
     step, y = fit.step(), fit.observed()
 
     def ends(name: str) -> np.ndarray:
         return band(fit.trajectories(name).reshape(-1, len(step)))[::2]
 
-    means = fit.data["posterior_mean"].dataset
+    means = fit.groups["posterior_mean"]
     usual = ordinary(fit.as_draws.rows.weight)
     rows = ends("rows")[:, usual]
     axes.fill_between(step[usual], *rows, color=_ROWS, alpha=0.25, lw=0, label=f"logged rows, {LEVEL:.0%}")

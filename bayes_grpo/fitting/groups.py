@@ -1,0 +1,92 @@
+"""What a fit keeps, in plain arrays: groups of variables with named dimensions, and the DataTree that ArviZ takes.
+
+Everything in this package reads the groups. The tree is made where it is asked for: xarray brings pandas, 70 MB and a
+twentieth of a fit's time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from xarray import DataTree
+
+ROOT = "/"
+"""Path of the group that holds all others."""
+
+
+class Variable(NamedTuple):
+    """An array with the names of its dimensions, and words about it."""
+
+    dims: tuple[str, ...]
+    values: np.ndarray
+    attrs: Mapping[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Variables that belong together.
+
+    Attributes:
+        variables: By name.
+        coords: Dimension → the labels along it.
+        attrs: Words and numbers about all of them.
+    """
+
+    variables: Mapping[str, Variable] = field(default_factory=dict)
+    coords: Mapping[str, np.ndarray] = field(default_factory=dict)
+    attrs: Mapping[str, Any] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        """Values of a variable or labels of a dimension."""
+        return self.variables[name].values if name in self.variables else self.coords[name]
+
+    def __contains__(self, name: object) -> bool:
+        """Whether there is such a variable."""
+        return name in self.variables
+
+
+def group(variables: Mapping[str, tuple[Any, ...]], attrs: Mapping[str, Any] | None = None, **coords: Any) -> Group:
+    """A group of variables.
+
+    Args:
+        variables: Name → dimensions (one or a tuple of them), values, and attributes where there are any.
+        attrs: Attributes of the group.
+        **coords: Labels along the dimensions.
+    """
+    made = {}
+    for name, (dims, values, *words) in variables.items():
+        named = (dims,) if isinstance(dims, str) else tuple(dims)
+        made[name] = Variable(named, np.asarray(values), words[0] if words else {})
+    return Group(made, {k: np.asarray(v) for k, v in coords.items()}, attrs or {})
+
+
+def of_draws(values: Mapping[str, Any], *dims: str, **coords: Any) -> Group:
+    """A group of variables that all have a chain and a draw before further dimensions."""
+    variables = {name: (("chain", "draw", *dims), np.asarray(x)) for name, x in values.items()}
+    chains, draws = next(iter(variables.values()))[1].shape[:2]
+    return group(variables, chain=np.arange(chains), draw=np.arange(draws), **coords)
+
+
+def tree_of(groups: Mapping[str, Group]) -> DataTree:
+    """The groups as a DataTree, by their paths."""
+    import xarray as xr
+
+    return xr.DataTree.from_dict(
+        {path: xr.Dataset(dict(x.variables), dict(x.coords), dict(x.attrs)) for path, x in groups.items()}
+    )
+
+
+def groups_of(tree: DataTree) -> dict[str, Group]:
+    """The groups of a DataTree, by their paths."""
+    found = {}
+    for node in tree.subtree:
+        data = node.to_dataset(inherit=False)
+        variables = {str(k): (x.dims, x.to_numpy(), x.attrs) for k, x in data.data_vars.items()}
+        coords = {str(k): x.to_numpy() for k, x in data.coords.items()}
+        found[node.path.strip("/") or ROOT] = group(variables, data.attrs, **coords)
+    return found
