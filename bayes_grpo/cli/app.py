@@ -15,7 +15,6 @@ import sys
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
-from importlib.metadata import version
 from shlex import quote
 from typing import Annotated, NoReturn
 
@@ -85,6 +84,8 @@ def program(names: Sequence[str] = COMMANDS) -> typer.Typer:
 
 def _version(given: bool) -> None:
     if given:
+        from importlib.metadata import version
+
         typer.echo(version("bayes-grpo"))
         raise typer.Exit
 

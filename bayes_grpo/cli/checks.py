@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from difflib import get_close_matches
 from functools import cache
-from importlib.metadata import entry_points
 from itertools import islice
 from pathlib import Path
 from pkgutil import iter_modules
@@ -45,6 +44,8 @@ def callback(check: Callable[[Any], object]) -> Callable[..., Any]:
 def regime_names() -> tuple[str, ...]:
     """Names of all regimes, those of installed packages included, none of which is imported for it."""
     own = sorted(module.name for module in iter_modules([str(_BUILT_IN)]))
+    from importlib.metadata import entry_points  # a tenth of the time to the first line of progress
+
     return (*own, *(entry.name for entry in entry_points(group="bayes_grpo.regimes") if entry.name not in own))
 
 

@@ -20,7 +20,6 @@ import typer
 import bayes_grpo as bg
 from bayes_grpo.cli import checks
 from bayes_grpo.common.files import check_picture, check_writable
-from bayes_grpo.common.results import headline_of, json_safe
 from bayes_grpo.common.text import plain
 
 if TYPE_CHECKING:
@@ -49,6 +48,8 @@ def print_json(value: Mapping[str, Any], headline: str) -> None:
         value: Keys and values, results among them.
         headline: It in one sentence, under the same key whatever the command.
     """
+    from bayes_grpo.common.results import json_safe  # NumPy, after the first line of progress
+
     json.dump(json_safe(marked(value, headline)), sys.stdout, allow_nan=False, indent=2, ensure_ascii=False)
     sys.stdout.write("\n")
 
@@ -256,6 +257,8 @@ class Output:
         """
         around = around or OtherParts()
         if self.json_:
+            from bayes_grpo.common.results import headline_of
+
             print_json(result.to_dict() | dict(more) | dict(then) | around.keys(), headline_of(result))
             return
         self._print(around.document(result))
