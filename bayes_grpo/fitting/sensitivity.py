@@ -120,8 +120,9 @@ def scaled_weights(log_part: np.ndarray) -> list[np.ndarray]:
     Args:
         log_part: Log density of the part at every draw, shape (chains, draws).
     """
-    efficiency = tail_size(log_part) / log_part.size
-    return [smoothed_weights((alpha - 1.0) * log_part.ravel(), efficiency)[0] for alpha in ALPHAS]
+    whole = log_part.reshape(1, -1)  # all chains as one, as ArviZ takes them
+    efficiency = tail_size(whole) / whole.size
+    return [smoothed_weights((alpha - 1.0) * whole[0], efficiency)[0] for alpha in ALPHAS]
 
 
 def power_sensitivity(draws: np.ndarray, weights: list[np.ndarray]) -> float:
