@@ -42,16 +42,28 @@ class IdleSteps(Mode):
         if not dead.any():
             return ""
         text = f"{int(dead.sum())} of {int(inside.sum())} rows have no reward variance"
-        y = view.reward.logged
-        highest = np.isin(rows.step[dead], y.step[y.value == y.value.max()])
-        if not y.constant and highest.all():
-            text = f"{text}, all at the highest reward of the log ({y.value.max():.3g})"
+        text += _at_an_end(view.reward.logged, rows.step[dead])
         seconds = view.logged("step_time")
         if not seconds.rows:
             return text
         hours = np.interp(rows.step, seconds.step, seconds.value) * np.interp(rows.step, view.run.step, view.run.window)
         hours = hours / 3600.0
         return f"{text}; they took {hours[dead].sum():.2g} of the run's {hours.sum():.2g} hours"
+
+
+def _at_an_end(y: Logged, dead: np.ndarray) -> str:
+    """How many of the dead rows have the highest or the lowest reward of the log, where it is all or most of them."""
+    if y.constant:
+        return ""
+    all_at = "all at" if len(dead) > 1 else "at"
+    lowest = np.isin(dead, y.step[y.value == y.value.min()])
+    if np.isin(dead, y.step[y.value == y.value.max()]).all():
+        return f", {all_at} the highest reward of the log ({y.value.max():.3g})"
+    if lowest.all():
+        return f", {all_at} the lowest reward of the log ({y.value.min():.3g})"
+    if lowest.mean() > THRESHOLDS.half:
+        return f", {int(lowest.sum())} of them at the lowest reward of the log ({y.value.min():.3g})"
+    return ""
 
 
 def _dead_rows(view: RunView) -> Logged:
