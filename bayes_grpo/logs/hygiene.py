@@ -238,6 +238,9 @@ def _without_uncomputed(
         if name in columns and not np.nan_to_num(columns[name]).any():
             del columns[name]
             notes.append(f"{name} is 0 in every row, so it was not computed; ignored")
+    rate = columns.get("learning_rate", np.empty(0))
+    if len(rate) >= _MIN_STEPS and not np.nan_to_num(rate).any():
+        notes.append(Caution("the learning rate is 0 in every row: rounded by the log, or nothing is trained"))
     if lost := [name for name in broken if name not in columns and "/" not in name]:
         notes.append(f"{listed(lost)} {'is' if len(lost) == 1 else 'are'} logged, and no number in any row")
     return columns

@@ -78,7 +78,7 @@ _LOOKS_LIKE: Mapping[str, tuple[str, float, float]] = {
 """Column → words of keys that may be it, and the range that its values have."""
 _SUGGESTED = 2
 _LOWER_IS_BETTER = re.compile(
-    r"loss|error|violat|perplex|ppl|(?:^|[^a-z])[wc]er(?:$|[^a-z])|fail|invalid|toxic|halluc|regret|mistake|wrong"
+    r"loss|error|violat|perplex|ppl|(?:^|[^a-z])[wc]er(?:$|[^a-z])|fail|invalid|toxic|halluc|regret|mistake|wrong|refus|false_"
 )
 """Words of what is no reward, held out or not: less of it is better."""
 _SCORE = re.compile(r"acc|correct|solve|success|pass_?(?:at|@)")

@@ -106,8 +106,15 @@ def test_a_row_that_was_cut_before_its_reward_is_named(write, text, keys):
         read_log(write("a.txt", text))
 
 
-def test_no_ratio_and_no_time_is_offered_as_a_held_out_reward(write):
-    keys = ("val/ratio", "val/clipfrac_avg", "val/num_tokens", "eval/runtime", "bench_exact")
+def test_no_ratio_no_time_and_no_refusal_is_offered_as_a_held_out_reward(write):
+    keys = (
+        "val/ratio",
+        "val/clipfrac_avg",
+        "val/num_tokens",
+        "eval/runtime",
+        "heldout_false_refuse_rate",
+        "bench_exact",
+    )
     rows = [{"step": i, "reward": r, **dict.fromkeys(keys, r)} for i, r in enumerate(REWARD)]
     run = read_log(rows)
     assert run.suggested["heldout"] == ("bench_exact",)
