@@ -19,9 +19,15 @@ if TYPE_CHECKING:
 Template = str | Callable[["Action"], str]
 
 
+_OF_A_RUN = ("change_setting", "change_prompts", "log_signal")
+"""Kinds that only a run can follow which goes on, or the next one."""
+
+
 def action_clause(a: Action) -> str:
     """An action in words, without a full stop."""
-    return _filled(_ACTIONS[a.kind], a)
+    clause = _filled(_ACTIONS[a.kind], a)
+    named = a.kind == "log_signal" and a.key  # a column that the log already has
+    return f"in the next run, {clause}" if a.ended and a.kind in _OF_A_RUN and not named else clause
 
 
 def _filled(said: Template, a: Action) -> str:
@@ -36,6 +42,7 @@ def _fields(a: Action) -> dict[str, Any]:
         gain = f"{percent(n['p_gain'])} chance of a gain above {n['threshold']:.2g} by step {n['until']:g}"
     return dict(n) | {
         "step": a.step,
+        "stop": "" if a.ended else "stop, and ",
         "at": step_name(a),
         "gain": gain,
         "pays": percent(n["pays"]) if "pays" in n else "",
@@ -84,27 +91,28 @@ def _fallen(a: Action, there: str) -> str:
 def _go_back(a: Action) -> str:
     if a.reason == "costs":
         return f"stop, and go back to the checkpoint of about step {a.step:.0f}: {_fallen(a, 'that checkpoint')}"
-    return _filled("stop, and go back to the checkpoint of about {at}, the best by {score}", a)
+    return _filled("{stop}go back to the checkpoint of about {at}, the best by {score}", a)
 
 
 def _start_over(a: Action) -> str:
     if a.reason == "costs":
         return f"stop, and start over: {_fallen(a, 'the policy that it began with')}"
     why = "by the evaluation reward, no checkpoint is worth going back to"
-    return f"stop, and start over with a corrected reward: {why}"
+    return _filled(f"{{stop}}start over with a corrected reward: {why}", a)
 
 
 def _take_checkpoint(a: Action) -> str:
     if a.reason == "costs":
         return _filled("stop: " + _PAYS + "; take the checkpoint of step {step:g}", a)
-    return _filled("stop, and take the checkpoint with the best evaluation reward (about {at})", a)
+    return _filled("{stop}take the checkpoint with the best evaluation reward (about {at})", a)
 
 
 def _compare_resume(a: Action) -> str:
     check = "the optimizer state is loaded, the learning rate and the data order continue"
     changes = ", ".join(part.clause for part in a.parts)
     seen = f" (here {changes})" if changes else ""
-    return f"stop, and compare both sides of the resume at {step_name(a)}: {check}{seen}"
+    stop = "" if a.ended else "stop, and "
+    return f"{stop}compare both sides of the resume at {step_name(a)}: {check}{seen}"
 
 
 _LOOK: Mapping[str, str] = {
@@ -190,14 +198,14 @@ _ACTIONS: Mapping[str, Template] = {
     "go_back": _go_back,
     "start_over": _start_over,
     "take_checkpoint": _take_checkpoint,
-    "score_checkpoints": "stop, and score the kept checkpoints on evaluation prompts to choose one",
-    "compare_checkpoints": "stop, and score the checkpoints before and after the onset on evaluation prompts",
+    "score_checkpoints": "{stop}score the kept checkpoints on evaluation prompts to choose one",
+    "compare_checkpoints": "{stop}score the checkpoints before and after the onset on evaluation prompts",
     "compare_resume": _compare_resume,
     "restart": (
         "stop; restart from an earlier checkpoint in bfloat16 or float32 with clipped gradients: weights that have "
         "seen a NaN cannot be recovered"
     ),
-    "new_run": "stop; the next run needs more steps, other prompts or another learning rate",
+    "new_run": "plan a next run with more steps, other prompts or another learning rate",
     "look": lambda a: _LOOK[a.subject],
     "check_update": (
         "upgrade DeepSpeed (0.15.4 reports 0), and check that weights change: whether adapters are frozen, gradient "

@@ -115,7 +115,7 @@ ACTIONS: dict[str, ActionRow] = {
     "watch it": ActionRow(Action(kind="watch")),
     "wait": ActionRow(_wait, forbidden=lambda f: f.broken or f.fails),
     "watch fall": ActionRow(lambda f: Action(kind="watch", numbers={"rewards": 2 * f.rows})),
-    "stop": ActionRow(Action(kind="stop"), lambda f: f.rows >= THRESHOLDS.direct_rows, lambda f: f.early),
+    "stop": ActionRow(Action(kind="stop"), lambda f: f.rows >= THRESHOLDS.direct_rows, lambda f: f.early or f.ended),
     "go back": ActionRow(
         lambda f: _saved(f, "go_back"),
         lambda f: f.checkpoint is not None and not f.latest,
@@ -236,5 +236,5 @@ def advice(finding: str, facts: Facts) -> tuple[Action, ...]:
         facts: Facts of the run.
     """
     chosen = (ACTIONS[name] for name in remedies_for()[finding])
-    found = tuple(row.of(facts) for row in chosen if row.allowed(facts))
+    found = tuple(replace(row.of(facts), ended=facts.ended) for row in chosen if row.allowed(facts))
     return found or (Action(kind="look", subject="last_completions"),)

@@ -61,7 +61,7 @@ def status_of(facts: Facts, happened: Sequence[Finding] = ()) -> Status:
     do, *rest = advice(answer.situation or answer.found.mode, facts)
     if answer.first is not None:
         rest = [do, *rest]
-        do = answer.first
+        do = replace(answer.first, ended=facts.ended)
     status = Status(answer.status, answer.found, do, tuple(x for x in rest if x != do))
     past = () if status.alarming else happened or over_findings(facts.timeline, BROKE)
     return replace(status, earlier=tuple(past[:2]))
@@ -278,7 +278,8 @@ def _suspected(facts: Facts) -> Answer | None:
     if facts.rows < THRESHOLDS.direct_rows:
         return None
     possible = Finding(kind=kind_of(mode), probability=p[mode])
-    return Answer("watch", possible, first=ACTIONS[_FIRST_LOOK.get(mode, "watch it")].of(facts))
+    waits = "score checkpoints" if facts.ended else "watch it"
+    return Answer("watch", possible, first=ACTIONS[_FIRST_LOOK.get(mode, waits)].of(facts))
 
 
 def _fell(facts: Facts) -> Answer:

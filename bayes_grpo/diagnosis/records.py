@@ -130,6 +130,7 @@ class Action(Result):
         reason: What it follows from: what was found, the forecast, or the costs given.
         numbers: Name → value, as its template in `action_words` uses them.
         parts: Findings that it names.
+        ended: Whether the run has ended, so that no training is to stop and a setting is one of the next run.
     """
 
     kind: ActionKind
@@ -142,6 +143,7 @@ class Action(Result):
     reason: Literal["finding", "forecast", "costs"] = "finding"
     numbers: Mapping[str, float] = field(default_factory=dict)
     parts: tuple[Finding, ...] = ()
+    ended: bool = False
 
     also_in_json = ("sentence",)
     not_in_json = ("at",)

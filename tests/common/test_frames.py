@@ -87,7 +87,7 @@ def test_diagnosis():
     assert table.loc["reward_hacking", "onset_high"] == 31.0
     assert table.loc["reward_hacking", "remedies"] == (
         "stop here if this reward level is enough; "
-        "stop; the next run needs more steps, other prompts or another learning rate"
+        "plan a next run with more steps, other prompts or another learning rate"
     )
     assert list(table["onset"].isna()) == [True, False]
 

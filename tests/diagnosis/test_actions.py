@@ -103,6 +103,18 @@ def test_groups_without_variance_at_a_high_reward_are_no_fault_of_verifier_or_li
             assert (first.kind, first.subject) in (("change_prompts", "mixed"), ("look", "last_completions"))
 
 
+def test_a_run_that_has_ended_is_not_told_to_stop_and_its_settings_are_of_the_next_run():
+    for f in RUNS[::7]:
+        over = cast(Any, SimpleNamespace)(**{**vars(f), "ended": True})
+        for finding in remedies_for():
+            for action in advice(finding, over):
+                sentence = action.sentence
+                assert action.ended or action.subject == "last_completions"
+                assert "stop, and" not in sentence
+                setting = action.kind == "change_setting" or action.kind == "change_prompts"
+                assert sentence.startswith("in the next run, ") == (setting or action.kind == "log_signal")
+
+
 def test_what_happened_at_once_and_is_over_is_told_with_its_step():
     rng = np.random.default_rng(6)
     dip, jump = (0.6 + 0.02 * rng.standard_normal(120) for _ in range(2))
