@@ -70,6 +70,14 @@ def test_it_goes_no_further_than_the_learning_rate_leads():
         assert horizon_of({}, 40.0, rate_ends=ends) == (60.0, "1.5 times the last step")
 
 
+def test_now_later_and_the_gain_add_up_though_the_regime_sees_the_present_elsewhere():
+    made = alone(draws=200)
+    apart = replace(made, latent_now=made.latent_now - 0.05, latent=made.latent - 0.05, rows=made.rows - 0.05)
+    for found in map(summarize_forecast, (made, apart)):
+        assert found.at_horizon.median == pytest.approx(found.now.median + found.remaining_gain.median, abs=5e-3)
+        assert found.now == summarize_forecast(made).now
+
+
 def test_no_gain_is_larger_than_the_room_that_the_range_leaves():
     near = replace(of_run(rising_run(reward_low=0.0, reward_high=1.0), 60, draws=200), signal="reward")
     assert near.latent_now.size == 200
