@@ -157,7 +157,7 @@ def _part_falls(facts: Facts) -> Answer | None:
     numbers = {"total_holds": 1.0}
     if facts.fell >= THRESHOLDS.probable:
         numbers = {"total_best": float(np.median(total.best)), "total_now": float(np.median(total.now))}
-    found = replace(part, numbers={**part.numbers, **numbers}, probability=_SEEN)
+    found = replace(part, numbers={**part.numbers, **numbers}, probability=_SEEN * part.probability)
     return Answer("watch", found, "component falls")
 
 

@@ -283,7 +283,8 @@ class Facts:
             fell = path.fell(THRESHOLDS.turned)[:, -1]
             if path.unit == "share" and fell.mean() >= THRESHOLDS.probable:
                 kind = {"environment": 1.0} if name in self.view.paths.environments else {}
-                out.append(fall_of(plain(name, 40), path, fell, kind="component_fell", numbers=kind))
+                p = float(fell.mean())
+                out.append(fall_of(plain(name, 40), path, fell, "component_fell", numbers=kind, probability=p))
         return tuple(out)
 
     @cached_property

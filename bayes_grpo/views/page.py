@@ -13,6 +13,7 @@ from bayes_grpo.common.document import TONES, Document, Drawing, Point, Section,
 from bayes_grpo.common.intervals import percent
 from bayes_grpo.common.text import clean
 from bayes_grpo.comparison.result import Comparison
+from bayes_grpo.diagnosis.result import Diagnosis
 from bayes_grpo.diagnosis.status import MODES, Status
 from bayes_grpo.diagnosis.wording import label_of
 from bayes_grpo.logs.run import Run
@@ -216,11 +217,20 @@ def _points(found: Analysis) -> tuple[Point, ...]:
     if d is None:
         out.append(Point(labels[2], _unknown(found.diagnosis, "What happened"), tone="doubt"))
     else:
-        worst = max(MODES, key=d.probability.__getitem__)
-        seen = d.probability[worst] > THRESHOLDS.suspect
-        text = f"Most likely {label_of(worst)} ({percent(d.probability[worst])})." if seen else "No failure detected."
-        out.append(Point(labels[2], text, d.failing, "chance of a failure", TONES[d.status.status]))
+        out.append(_wrong(labels[2], d))
     return tuple(out)
+
+
+def _wrong(label: str, d: Diagnosis) -> Point:
+    """The most probable failure; without one what the status asks to look at."""
+    tone = TONES[d.status.status]
+    worst = max(MODES, key=d.probability.__getitem__)
+    if d.probability[worst] > THRESHOLDS.suspect:
+        text = f"Most likely {label_of(worst)} ({percent(d.probability[worst])})."
+        return Point(label, text, d.failing, "chance of a failure", tone)
+    if d.status.status == "watch":
+        return Point(label, d.status.finding.lead, d.status.chance, "chance of it", tone)
+    return Point(label, "No failure detected.", d.failing, "chance of a failure", tone)
 
 
 def _unknown(part: Part[Any], title: str) -> str:
