@@ -251,7 +251,14 @@ def _other(facts: Facts) -> Answer | None:
     modes = failure_names() - set(MODES) - (set(_WASTE) if rises else set())
     found = [e for mode in modes if (e := _under_way(facts, mode)) is not None]
     e = max(found, key=lambda e: (e.mode in _LED_BY, e.probability, e.mode), default=None)
-    return None if e is None else _episode(facts, "watch", e)
+    if e is None:
+        return None
+    answer = _episode(facts, "watch", e)
+    if not facts.rose and facts.under_way("growing") < THRESHOLDS.probable:
+        return answer
+    path = facts.view.reward
+    levels = {"reward_start": path.shown(path.start), "reward_now": path.shown(path.now)}
+    return answer._replace(found=replace(answer.found, numbers=levels))
 
 
 def _signs(facts: Facts) -> Answer | None:

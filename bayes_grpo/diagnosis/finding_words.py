@@ -77,7 +77,9 @@ def _mode(f: Finding) -> tuple[str, str]:
         return _past_mode(f), f.severity
     if f.step is None:
         return f"{label} is possible, but less likely than not", f.severity
-    return f"{label}{_since(f)}", f.severity
+    n = f.numbers
+    rose = f", while the reward rose {from_to(n['reward_start'], n['reward_now'])}" if "reward_now" in n else ""
+    return f"{label}{_since(f)}{rose}", f.severity
 
 
 def _past_mode(f: Finding) -> str:

@@ -158,7 +158,6 @@ class Expected(Result):
     until_from: str
 
     def reward_text(self, value: Interval) -> str:
-        """A reward with its interval; one above all rows is what a regime alone says, and no number."""
-        if value.median > self.highest:
-            return f"above {self.highest:.3g} (the highest reward so far)"
-        return ranged(value)
+        """A reward with its interval; of one above all rows that, as it is what regimes say and no row has shown."""
+        above = " (above all rewards so far)" if value.median > self.highest else ""
+        return ranged(value) + above

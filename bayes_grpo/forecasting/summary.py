@@ -337,6 +337,5 @@ def _outlook(f: Forecast, change: np.ndarray, threshold: float) -> RewardOutlook
 
 
 def _sentence(s: ForecastSummary) -> str:
-    gain = "" if s.at_horizon.median > s.highest else f", a gain of {ranged(s.remaining_gain)}"
-    rewards = f"{s.reward_text(s.at_horizon)} after {ranged(s.now)} now{gain}"
+    rewards = f"{s.reward_text(s.at_horizon)} after {ranged(s.now)} now, a gain of {ranged(s.remaining_gain)}"
     return f"{s.outlook.words}: {rewards} ({s.now.level:.0%} intervals)."

@@ -126,14 +126,11 @@ def _references(s: ForecastSummary) -> str:
 def _quantities(s: ForecastSummary) -> Tabular:
     until = f"step {s.until:g}"
     now = s.about.last_step
-    ahead = (
-        (words(f"logged reward at {until}", term="noise"), s.row_at_horizon),
-        (words(f"gain by {until}", term="remaining gain"), s.remaining_gain),
-    )
     rows: list[tuple[object, ...]] = [
         (words("underlying reward now", term="underlying reward"), s.now),
-        (words(f"underlying reward at {until}", term="underlying reward"), _seen(s, s.at_horizon)),
-        *(() if s.at_horizon.median > s.highest else ahead),
+        (words(f"underlying reward at {until}", term="underlying reward"), s.at_horizon),
+        (words(f"logged reward at {until}", term="noise"), s.row_at_horizon),
+        (words(f"gain by {until}", term="remaining gain"), s.remaining_gain),
         *((f"step of reward {x.reward:g}", _step(x.step, now)) for x in s.reach),
     ]
     heads = ("quantity", Cell(f"median [{s.interval_level:.0%} interval]", term="interval"))
@@ -143,17 +140,12 @@ def _quantities(s: ForecastSummary) -> Tabular:
 def _end(s: ForecastSummary) -> Tabular:
     chances = (("gain", s.p_gain), ("peaked", s.p_peaked), ("collapse", s.p_collapse), ("take-off", s.p_takeoff))
     rows: list[tuple[object, ...]] = [
-        ("fixed point, constant learning rate", _seen(s, s.at_infinity)),
-        ("reward in the end, remaining schedule", _seen(s, s.final)),
-        *([] if s.final.median > s.highest else [("gain until the end", s.final_gain)]),
+        ("fixed point, constant learning rate", s.at_infinity),
+        ("reward in the end, remaining schedule", s.final),
+        ("gain until the end", s.final_gain),
         *((f"P({name})", chance(p)) for name, p in chances),
     ]
     return table("Beyond the horizon", ("quantity", f"median [{s.interval_level:.0%} interval]"), rows)
-
-
-def _seen(s: ForecastSummary, value: Interval) -> object:
-    """A reward; one above all rows is what a regime says and no row has shown."""
-    return value if value.median <= s.highest else number(s.reward_text(value))
 
 
 def _step(i: Interval, now: float) -> Cell:
