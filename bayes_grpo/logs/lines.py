@@ -32,6 +32,7 @@ _PREFIX = re.compile(r"^\s*\([\w.]+ pid=\d+(?:, ip=[\d.:a-f]+)?\)\s?")
 _LOGURU = re.compile(r"\d{4}-\d\d-\d\d [\d:.]{8,15} \| [A-Z]{4,8}\s{1,9}\| [\w.]{1,80}:[\w<>]{1,80}:\d{1,7} - ")
 _LITERAL = re.compile(r"""\s{0,80}\(?(?:"([^"\n]*+)"|'([^'\n]*+)')\)?,?\s{0,80}""")
 """A part of a long text, as Python prints it over several lines."""
+_EAST_ASIAN = re.compile("[\u3000-\u9fff\uac00-\ud7af\uff00-\uffef]")
 JSON_START = re.compile(r'\A\s*+(?:\[\s*+)?\{\s*+"')
 """A JSON document or JSON lines; other readers take those."""
 MAX_LINE = 65_536
@@ -52,11 +53,12 @@ def lines_of(text: str) -> Iterator[tuple[str, Bars]]:
     A carriage return ends a line too. The prefixes of Ray and loguru are left out, and so are the quotes of texts as
     Python prints them, in a list or over several lines.
     """
+    foreign = not text.isascii() and _EAST_ASIAN.search(text) is not None
     for raw in _raw_lines(text):
         if len(raw) > MAX_LINE:
             continue
         line = _PREFIX.sub("", raw, count=1) if raw.lstrip()[:1] == "(" else raw
-        line = line if line.isascii() else in_english(line)
+        line = in_english(line) if foreign and not line.isascii() else line
         line = _LOGURU.sub("", line, count=1) if " | " in line else line
         if (literal := _LITERAL.fullmatch(line)) is not None:
             line = literal[1] or literal[2] or ""

@@ -44,7 +44,7 @@ _LEAST_SEEN = 3
 def _has_table(text: str) -> bool:
     """Whether lines with "|" are more than those of progress bars."""
     lines = [line for line in text.splitlines() if "|" in line]
-    return sum(_BAR_OF.search(line) is not None for line in lines) < MOSTLY * len(lines)
+    return sum("[" in line and _BAR_OF.search(line) is not None for line in lines) < MOSTLY * len(lines)
 
 
 def _without_metrics(text: str) -> str:

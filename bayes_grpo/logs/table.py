@@ -22,6 +22,7 @@ _WAITING = 1_000_000
 """Values that are collected before they are put into arrays."""
 _MAX_FLATTEN_DEPTH = 4
 _MAX_NUMBER_LENGTH = 64
+_BEGINS_NUMBER = frozenset("0123456789+-.")
 _WRAPPED = re.compile(r"^(?:[A-Za-z_][\w.]*\()+\s*([-+\w.]+)\s*(?:,[^()]*)?\)+$")
 """A number inside constructor calls, e.g. ``np.float64(0.5)`` or ``tensor(0.5, device='cuda:0')``."""
 RUN_KEYS = frozenset(
@@ -54,6 +55,9 @@ def _cell(value: Any) -> float:
             text = value.strip()
             if len(text) > _MAX_NUMBER_LENGTH:
                 return math.nan
+            if text.isascii() and " " not in text and text[-1:].isdigit() and text[0] in _BEGINS_NUMBER:
+                number = float(text)  # nearly all, at a third of the cost
+                return number if math.isfinite(number) else math.inf
             text = wrapped[1] if (wrapped := _WRAPPED.match(text)) else text.lstrip("~≈").replace("\u2212", "-")
             text = text.partition(" (")[0]
             number = float(text[:-1]) / 100 if text.endswith("%") else float(text)

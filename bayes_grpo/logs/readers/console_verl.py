@@ -25,7 +25,7 @@ _REPEATED = re.compile(r"\[repeated \d{1,9}x across cluster\]")
 def _sniff_verl_console(source: Source) -> Evidence | None:
     """Recognizes lines that begin the way verl prints its metrics."""
     rows = sum(1 for _ in _VERL_STEP.finditer(source.head))
-    if not rows and not JSON_START.match(source.head):
+    if not rows and "step:" in source.text and not JSON_START.match(source.head):
         rows = int(_VERL_STEP.search(source.text) is not None)  # its configuration may be longer than the head
     return Evidence(3, rows) if rows else None
 
