@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 import bayes_grpo
-from bayes_grpo.cli import options as cli_options
+from bayes_grpo.cli import printing
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.logs.options import CHECKS
 from bayes_grpo.logs.picking import all_readers
@@ -115,7 +115,7 @@ def test_the_documentation_names_what_the_program_has():
     for name in (*REGIMES, *CHECKS, *all_readers()):
         assert f"`{name}`" in readme, name
     said = ("INPUT", "NOT_CONVERGED", "FAILING", "INTERRUPTED", "ENDED")
-    codes = {0, 2, *(getattr(cli_options, f"EXIT_{x}") for x in said)}
+    codes = {0, 2, *(getattr(printing, f"EXIT_{x}") for x in said)}
     assert {int(code) for code in re.findall(r"^\| (\d+) \|", readme, re.MULTILINE)} == codes
     assert f"{LEVEL:.0%}" in readme
 

@@ -21,7 +21,7 @@ from typing import Annotated, NoReturn
 import typer
 
 import bayes_grpo.cli as commands
-from bayes_grpo.cli.options import EXIT_INPUT, EXIT_USAGE
+from bayes_grpo.cli.printing import EXIT_INPUT, EXIT_USAGE
 from bayes_grpo.cli.signals import ended_by_signals
 from bayes_grpo.common.errors import Argument, BayesGrpoError, BayesGrpoWarning, PriorError, arguments_written
 from bayes_grpo.common.imports import modules_in

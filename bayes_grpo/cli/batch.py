@@ -15,7 +15,6 @@ import bayes_grpo as bg
 from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
     COMPUTING,
-    EXIT_INPUT,
     OUTPUT,
     REGIME,
     HorizonStep,
@@ -27,8 +26,8 @@ from bayes_grpo.cli.options import (
     Signal,
     names_in,
     option,
-    progress_bar,
 )
+from bayes_grpo.cli.printing import EXIT_INPUT, progress_bar
 from bayes_grpo.common.errors import MissingExtraError, SettingError
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from bayes_grpo.cli.options import QUIET
+from bayes_grpo.cli.printing import QUIET
 
 Quiet = Annotated[
     bool,

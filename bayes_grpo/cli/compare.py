@@ -20,8 +20,8 @@ from bayes_grpo.cli.options import (
     end_unless_converged,
     names_in,
     option,
-    progress_bar,
 )
+from bayes_grpo.cli.printing import progress_bar
 
 
 @command("compare metrics.jsonl", "compare metrics.jsonl --regimes flat,sigmoid --no-lfo")

@@ -9,7 +9,8 @@ import typer
 
 import bayes_grpo as bg
 from bayes_grpo.cli.command import command
-from bayes_grpo.cli.options import THERE, OutputWithPlot, Reading, RewardPart, Seed, Signal, progress_bar
+from bayes_grpo.cli.options import THERE, OutputWithPlot, Reading, RewardPart, Seed, Signal
+from bayes_grpo.cli.printing import progress_bar
 
 
 def _recipe(name: str) -> Any:

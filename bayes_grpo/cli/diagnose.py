@@ -8,16 +8,8 @@ import typer
 
 import bayes_grpo as bg
 from bayes_grpo.cli.command import command
-from bayes_grpo.cli.options import (
-    EXIT_FAILING,
-    Completions,
-    LogFile,
-    OutputWithPlot,
-    Reading,
-    UpToStep,
-    console,
-    progress_bar,
-)
+from bayes_grpo.cli.options import Completions, LogFile, OutputWithPlot, Reading, UpToStep
+from bayes_grpo.cli.printing import EXIT_FAILING, console, progress_bar
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import percent
 

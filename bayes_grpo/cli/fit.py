@@ -22,8 +22,8 @@ from bayes_grpo.cli.options import (
     Signal,
     UpToStep,
     end_unless_converged,
-    progress_bar,
 )
+from bayes_grpo.cli.printing import progress_bar
 from bayes_grpo.common.errors import PriorError, SettingError
 from bayes_grpo.common.files import check_writable
 

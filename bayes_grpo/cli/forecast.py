@@ -28,9 +28,9 @@ from bayes_grpo.cli.options import (
     end_unless_converged,
     names_in,
     option,
-    progress_bar,
     references_or_nearby,
 )
+from bayes_grpo.cli.printing import progress_bar
 from bayes_grpo.common.errors import BayesGrpoError, SettingError
 
 if TYPE_CHECKING:

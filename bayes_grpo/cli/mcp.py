@@ -18,7 +18,7 @@ import typer
 
 import bayes_grpo as bg
 from bayes_grpo.cli.command import command
-from bayes_grpo.cli.options import marked
+from bayes_grpo.cli.printing import marked
 from bayes_grpo.common.errors import BayesGrpoError, LogReadError, MissingExtraError, SettingError
 from bayes_grpo.common.text import plain
 

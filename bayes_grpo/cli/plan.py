@@ -9,7 +9,8 @@ import typer
 
 import bayes_grpo as bg
 from bayes_grpo.cli.command import command
-from bayes_grpo.cli.options import LOGS, Output, Reading, Seed, Signal, end_unless_converged, progress_bar
+from bayes_grpo.cli.options import LOGS, Output, Reading, Seed, Signal, end_unless_converged
+from bayes_grpo.cli.printing import progress_bar
 from bayes_grpo.common.errors import SettingError
 
 if TYPE_CHECKING:

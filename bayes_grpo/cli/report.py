@@ -12,7 +12,6 @@ from bayes_grpo.cli import checks
 from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
     COMPUTING,
-    EXIT_NOT_CONVERGED,
     NAMES,
     OUTPUT,
     REGIME,
@@ -26,12 +25,11 @@ from bayes_grpo.cli.options import (
     Signal,
     StoppingFlags,
     UpToStep,
-    console,
     names_in,
     option,
-    progress_bar,
     references_or_nearby,
 )
+from bayes_grpo.cli.printing import EXIT_NOT_CONVERGED, console, progress_bar
 from bayes_grpo.common.files import check_writable
 
 

@@ -9,7 +9,8 @@ import typer
 
 import bayes_grpo as bg
 from bayes_grpo.cli.command import command
-from bayes_grpo.cli.options import OutputWithPlot, Seed, named_values, progress_bar
+from bayes_grpo.cli.options import OutputWithPlot, Seed, named_values
+from bayes_grpo.cli.printing import progress_bar
 
 
 @command(

@@ -10,7 +10,8 @@ import typer
 
 import bayes_grpo as bg
 from bayes_grpo.cli.command import command
-from bayes_grpo.cli.options import Output, Seed, console, print_json, progress_bar
+from bayes_grpo.cli.options import Output, Seed
+from bayes_grpo.cli.printing import console, print_json, progress_bar
 from bayes_grpo.common.errors import OutputError
 from bayes_grpo.common.text import counted
 

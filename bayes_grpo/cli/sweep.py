@@ -14,8 +14,8 @@ from bayes_grpo.cli.options import (
     Vary,
     end_unless_converged,
     names_in,
-    progress_bar,
 )
+from bayes_grpo.cli.printing import progress_bar
 
 
 @command("sweep runs/*.jsonl --vary learning_rate,group_size")

@@ -12,9 +12,7 @@ import typer
 import bayes_grpo as bg
 from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
-    EXIT_FAILING,
     LOGS,
-    QUIET,
     HorizonStep,
     Json,
     Reading,
@@ -22,10 +20,9 @@ from bayes_grpo.cli.options import (
     Seed,
     Signal,
     StoppingFlags,
-    console,
-    marked,
     references_or_nearby,
 )
+from bayes_grpo.cli.printing import EXIT_FAILING, QUIET, console, marked
 from bayes_grpo.common.text import plain
 
 if TYPE_CHECKING:

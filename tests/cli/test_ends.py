@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from bayes_grpo.cli.options import EXIT_ENDED, EXIT_INTERRUPTED
+from bayes_grpo.cli.printing import EXIT_ENDED, EXIT_INTERRUPTED
 from bayes_grpo.cli.signals import ended_by_signals
 from bayes_grpo.common.errors import OutputError
 from bayes_grpo.common.files import folder_for_a_while, undo_all, undo_on_exit, written_whole

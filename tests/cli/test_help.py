@@ -9,7 +9,7 @@ import pytest
 import typer.main
 
 import bayes_grpo as bg
-from bayes_grpo.cli import options
+from bayes_grpo.cli import printing
 from bayes_grpo.cli.app import program
 from bayes_grpo.common.errors import OutputError
 from tests.helpers.command import call
@@ -73,7 +73,7 @@ def test_json_has_a_schema_and_the_same_headline_everywhere(tmp_path):
     for given, headline in calls.items():
         found = json.loads(call(*given).out)
         assert list(found)[:2] == ["schema", "headline"]
-        assert found["schema"] == options.SCHEMA == 1
+        assert found["schema"] == printing.SCHEMA == 1
         assert re.search(headline, found["headline"]), given
         (line,) = re.findall(rf"^\| `{given[0]}` \|(.*)", documented, re.MULTILINE)
         assert set(re.findall(r"`(\w+)`", line)) <= set(found), given
@@ -86,23 +86,23 @@ def test_every_command_prints_json_by_the_one_function():
         assert any(x in text for x in ("output.show(", "print_json(", "marked(")), name
         assert text.count("json.dump") <= (name == "watch"), name
     said = (ROOT / "docs" / "how" / "json.md").read_text(encoding="utf-8")
-    assert f"`schema` | {options.SCHEMA}" in said.replace("  ", " ")
+    assert f"`schema` | {printing.SCHEMA}" in said.replace("  ", " ")
     for name in COMMANDS:
         assert f"`{name}`" in said, name
 
 
 def test_progress_goes_to_standard_error_now_and_then_and_quiet_has_none(capsys, monkeypatch):
     clock = iter([0.0, 4.0, 11.0, 12.0, 22.0, 0.0, 50.0])
-    monkeypatch.setattr(options.time, "monotonic", lambda: next(clock))
-    with options.progress_bar() as report:
+    monkeypatch.setattr(printing.time, "monotonic", lambda: next(clock))
+    with printing.progress_bar() as report:
         for stage in ("one", "two\x1b[31m", "three", "four"):
             report(stage)
     assert capsys.readouterr().err.splitlines() == ["bayes-grpo: two (11 s)", "bayes-grpo: four (22 s)"]
-    options.QUIET.set(True)
+    printing.QUIET.set(True)
     try:
-        with options.progress_bar() as report:
+        with printing.progress_bar() as report:
             report("one")
         assert capsys.readouterr().err == ""
     finally:
-        options.QUIET.set(False)
+        printing.QUIET.set(False)
     assert sys.stderr is not None

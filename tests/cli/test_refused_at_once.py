@@ -10,7 +10,7 @@ import pytest
 
 from bayes_grpo import REGIMES, diagnose, read_log
 from bayes_grpo.cli import checks
-from bayes_grpo.cli.options import EXIT_INPUT
+from bayes_grpo.cli.printing import EXIT_INPUT
 from bayes_grpo.common.errors import BayesGrpoError, LogReadError
 from tests.helpers.command import call
 from tests.helpers.selection import few

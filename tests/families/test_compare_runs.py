@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import norm
 
 from bayes_grpo import compare_runs, diagnose, save_plot, view
-from bayes_grpo.cli.options import EXIT_INPUT
+from bayes_grpo.cli.printing import EXIT_INPUT
 from bayes_grpo.common.errors import LogReadError, SettingError
 from bayes_grpo.common.files import file_and_run
 from bayes_grpo.families.recipes import (
