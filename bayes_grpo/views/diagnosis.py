@@ -96,6 +96,11 @@ def evaluation_line(d: Diagnosis, finding: bool = True) -> str:
     if logged.rows < THRESHOLDS.direct_rows:
         values = ", ".join(f"{x:.3g}" for x in logged.value)
         return f"{name}: {values}."
+    if logged.constant:
+        value = logged.value[0]
+        open_ended = value not in (0.0, 1.0)  # none, or all, may be solved by a policy that still moves
+        why = ": the evaluated policy does not move, or is not the trained one" if open_ended else ""
+        return f"{name}: {value:.3g} in all {logged.rows}{why}."
     at = path.last_step[path.best_block]
     best = f", best {path.shown(path.best):.3g} about step {at:.0f}" if path.peaked else ""
     return f"{name}: {path.shown(path.start):.3g}{best}, now {path.shown(path.now):.3g}."

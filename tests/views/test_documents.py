@@ -149,3 +149,12 @@ def test_the_evaluation_line_names_its_best_where_it_is_past_it():
     found = diagnose(make_run(step, rising, evals={float(s): float(r) for s, r in zip(at, score, strict=True)}))
     line = evaluation_line(found, finding=False)
     assert re.fullmatch(r"Evaluation: 0\.4\d*, best 0\.[67]\d* about step 6[05], now 0\.6\d*\.", line), line
+
+
+@pytest.mark.parametrize(
+    ("level", "more"), [(0.425, ": the evaluated policy does not move, or is not the trained one"), (0.0, "")]
+)
+def test_an_evaluation_that_never_moves_says_so(level, more):
+    step = steps(60)
+    found = diagnose(make_run(step, 0.3 + 0.004 * step, evals={float(s): level for s in step[4::5]}))
+    assert evaluation_line(found, finding=False) == f"Evaluation: {level:.3g} in all 12{more}."
