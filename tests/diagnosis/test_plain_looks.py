@@ -23,3 +23,13 @@ def test_a_signal_that_is_nan_in_every_row_is_not_called_unrecognized():
     assert found.empty == ("kl",)
     assert "kl" not in found.missing
     assert view(found).unchecked.endswith("kl (NaN in every row)")
+
+
+def test_a_part_that_never_paid_stands_on_the_first_screen():
+    """Once, also where the status is form without the task, whose evidence is the level of the task's parts."""
+    form = np.linspace(0.2, 0.9, 40) + 0.02 * np.random.default_rng(3).standard_normal(40)
+    for paid, unpaid in (("format_reward", "correctness_reward"), ("correctness_reward", "format_reward")):
+        parts = {paid: form, unpaid: np.zeros(40)}
+        found = diagnose(make_run(steps(40), form, components=parts, reward_low=0.0, reward_high=2.0))
+        assert (found.status.finding.mode == "form_without_task") == (paid == "format_reward")
+        assert view(found).why.count(f"o row has any reward from {unpaid}") == 1
