@@ -8,18 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
-from bayes_grpo.common.intervals import interval
 from bayes_grpo.diagnosis.actions import ACTIONS, advice
+from bayes_grpo.diagnosis.calm import calm
 from bayes_grpo.diagnosis.facts import Facts, fall_of
 from bayes_grpo.diagnosis.few_rows import late_findings
 from bayes_grpo.diagnosis.mode import Episode, failure_names
 from bayes_grpo.diagnosis.modes.dynamical_instability import evaluation_lost
-from bayes_grpo.diagnosis.records import Action, Finding, FindingKind
-from bayes_grpo.diagnosis.status import MODES, Status, StatusWord
+from bayes_grpo.diagnosis.records import Finding, FindingKind
+from bayes_grpo.diagnosis.status import MODES, Answer, Status, StatusWord
 from bayes_grpo.diagnosis.story import kind_of, over_findings, resume_at
 from bayes_grpo.diagnosis.strain import scheduled_part, swings
 from bayes_grpo.signals.thresholds import THRESHOLDS
@@ -28,22 +27,6 @@ BROKE = ("dynamical_instability", "lost_values")
 """Modes whose end the status names, of those that are over."""
 _SEEN = 0.85
 """Probability of a finding that is no mode of its own: the share of labeled logs in which a clear one is meant."""
-
-
-class Answer(NamedTuple):
-    """What a cause says.
-
-    Attributes:
-        status: The status.
-        found: Its finding.
-        situation: Key of `actions.SITUATIONS` or a mode, whose actions apply; "" for the finding's mode.
-        first: Action that goes before these; None for none.
-    """
-
-    status: StatusWord
-    found: Finding
-    situation: str = ""
-    first: Action | None = None
 
 
 Cause = Callable[[Facts], Answer | None]
@@ -57,7 +40,7 @@ def status_of(facts: Facts, happened: Sequence[Finding] = ()) -> Status:
         happened: Sudden events that are over.
     """
     answers = (cause(facts) for cause in CAUSES)
-    answer = next((x for x in answers if x is not None), None) or _calm(facts)
+    answer = next((x for x in answers if x is not None), None) or calm(facts)
     do, *rest = advice(answer.situation or answer.found.mode, facts)
     if answer.first is not None:
         rest = [do, *rest]
@@ -323,96 +306,4 @@ CAUSES: tuple[Cause, ...] = (
     _not_finite, _scheduled, _constant, _lost, _failing, _part_falls, _evaluation, _form, _swings, _solved, _far,
     _other, _signs, _suspected, _falls,
 )  # fmt: skip
-"""All causes, the first to apply decides; `_calm` follows them."""
-
-
-def _calm(facts: Facts) -> Answer:
-    """No failure that the log can show."""
-    view = facts.view
-    path = view.reward
-    rises = facts.under_way("growing")
-    rests = facts.under_way("plateaued")
-    calm = 1.0 - facts.failing
-    rise = view.rise[:, -1]
-    crept = float((rise > 0.0).mean()) >= THRESHOLDS.sure
-    rose = crept and float((rise > THRESHOLDS.material).mean()) >= THRESHOLDS.probable
-    levels = {
-        "start": float(np.median(path.start)),
-        "now": float(np.median(path.now)),
-        "crept": float(crept),
-        "probably": float(rose),
-    }
-
-    def found(kind: FindingKind, p: float, **numbers: float) -> Finding:
-        return Finding(kind=kind, signals=(view.paths.reward_key,), numbers=levels | numbers, probability=p)
-
-    if path.logged.constant and not facts.ended:
-        if facts.all_wrong or not facts.constant:
-            return Answer("unclear", found("constant_so_far", calm, rewards=facts.rows), "constant so far")
-        # Sampled answers do not score alike row after row: a level above the lowest that never changes is not measured.
-        return Answer("watch", found("unmeasured", float("nan"), rewards=facts.rows), "unmeasured")
-    if facts.ended and facts.rows >= THRESHOLDS.direct_rows:
-        planned = {} if facts.planned is None else {"planned": facts.planned}
-        spent = facts.spent_rate
-        at = None if spent is None or spent.zero_step is None else facts.step_name(spent.zero_step)
-        left = {} if spent is None else {"rate_left": spent.left}
-        ended = replace(found("ended" if rose else "ended_flat", calm, **planned, **left), at=at)
-        return Answer("done", ended, "ended" if rose else "ended flat")
-    if rises >= THRESHOLDS.probable and rises >= rests:
-        clearly = rises >= 1.0 - THRESHOLDS.suspect
-        return Answer("fine", found("rising" if clearly or not facts.rose else "rising_on", rises))
-    if rests >= THRESHOLDS.probable and facts.early and (facts.rose or facts.level > THRESHOLDS.near_top):
-        planned = {} if facts.rows_planned is None else {"planned": facts.rows_planned}
-        return Answer("fine", found("holding", calm, rewards=facts.rows, **planned), "rests early")
-    if rests >= THRESHOLDS.probable and facts.rose:
-        return Answer("done", found("at_rest", rests), "at rest")
-    if rests >= THRESHOLDS.probable and facts.rows >= THRESHOLDS.waste_rows:
-        return Answer("watch", found("flat", rests))
-    if facts.rose or crept:
-        return Answer("fine", found("risen", calm))
-    doubt = min(max(rises, 1.0 - rises), calm)
-    if facts.rows < THRESHOLDS.direct_rows:
-        return _few(facts, found("too_early", doubt))
-    if float((rise < 0.0).mean()) >= THRESHOLDS.sure:
-        return Answer("unclear", found("slipped", doubt), "ends low")
-    if facts.rows < THRESHOLDS.waste_rows:
-        return Answer("unclear", found("too_early", doubt))
-    change = interval(path.change())
-    hidden = {"change": change.median, "low": change.low, "high": change.high, "rewards": facts.rows}
-    return Answer("unclear", found("noise_hides", doubt, **hidden))
-
-
-_HOLLOW = ("form_without_task", "apparent_gain")
-"""Modes in which a reward that rises is no progress."""
-
-
-def _hollow(facts: Facts) -> Answer | None:
-    """A reward of few rows that may be of form alone."""
-    mode = max(_HOLLOW, key=facts.under_way)
-    p = facts.under_way(mode)
-    if p < THRESHOLDS.suspect_early:
-        return None
-    severity = next((e.severity_text for e in reversed(facts.timeline.episodes) if e.mode == mode), "")
-    return Answer("watch", Finding(kind=kind_of(mode), probability=p, severity=severity))
-
-
-_FIRST_OF = {"signal_fell": "entropy term", "no_variance": "mixed prompts", "zero_gradient": "update path"}
-"""Kind of what few rows show → name of the action that it asks for first."""
-
-
-def _few(facts: Facts, early: Finding) -> Answer:
-    """Few rows whose paths tell nothing: what the last ones show of a reward that ends no higher than it began."""
-    value = facts.view.reward.logged.value
-    hollow = _hollow(facts)
-    if hollow is not None:
-        return hollow
-    if value[-1] > value[0]:
-        return Answer("unclear", early)
-    shown = late_findings(facts.view.run)
-    if not shown:
-        return Answer("unclear", early, "ends low" if value[-1] == value.min() else "")
-    levels = {"first": float(value[0]), "most": float(value.max()), "last": float(value[-1]), "rewards": facts.rows}
-    numbers = {**early.numbers, **levels}
-    found = replace(early, kind="ends_low", numbers=numbers, parts=shown, probability=float("nan"))
-    action = ACTIONS[_FIRST_OF[shown[0].kind]]
-    return Answer("watch", found, "ends low", action.of(facts))
+"""All causes, the first to apply decides; `calm` follows them."""

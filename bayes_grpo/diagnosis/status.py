@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from bayes_grpo.common.intervals import percent
 from bayes_grpo.common.results import Result
@@ -124,3 +124,19 @@ class Status(Result):
     def named(self) -> str:
         """The status with its probability, such as "FAILED (88%)"."""
         return self.status.upper() + ("" if self.chance is None else f" ({percent(self.chance)})")
+
+
+class Answer(NamedTuple):
+    """What a cause says.
+
+    Attributes:
+        status: The status.
+        found: Its finding.
+        situation: Key of `actions.SITUATIONS` or a mode, whose actions apply; "" for the finding's mode.
+        first: Action that goes before these; None for none.
+    """
+
+    status: StatusWord
+    found: Finding
+    situation: str = ""
+    first: Action | None = None
