@@ -6,6 +6,8 @@ from functools import partial
 from itertools import islice
 from pathlib import PurePath
 
+import numpy as np
+
 from bayes_grpo.common.document import Cell, Document, Drawing, Tabular, number, section, shows, table, words
 from bayes_grpo.common.intervals import digits
 from bayes_grpo.common.text import clean, counted, listed
@@ -96,6 +98,12 @@ def _short(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else clean(value, 40)
 
 
+def _is_the_reward(s: Run, values: np.ndarray) -> bool:
+    """Whether a part, shape (n,), is the reward of every row, which varies: no other part has a weight."""
+    varies = len(np.unique(s.reward[np.isfinite(s.reward)])) > 1
+    return varies and np.allclose(values, s.reward, rtol=1e-6, atol=0.0, equal_nan=True)
+
+
 def columns(s: Run) -> Tabular:
     """Columns that were recognized, then the parts of the reward, with their ranges."""
 
@@ -105,11 +113,14 @@ def columns(s: Run) -> Tabular:
         defined = "" if word in (STANDARD, UNDEFINED) else f" ({word})"
         before, _, title = name.partition("/")
         kind = _KINDS.get(before, "")
+        if kind and name in whole:
+            kind = "equals the reward in every row"
         key = ("" if x.key == name else x.key) + defined
         if kind:
             key = f"{key} ({kind})" if key else kind
         return words(title if kind else name), words(key, limit=120), x.finite, *ends
 
+    whole = {f"rewards/{name}" for name, values in s.components.items() if _is_the_reward(s, values)}
     shown = {name: x for name, x in s.columns.items() if s.has_eval or name != "eval_reward"}
     parts = dict(islice(s.parts.items(), _PARTS))
     left = len(s.parts) - len(parts)
