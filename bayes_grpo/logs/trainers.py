@@ -24,7 +24,8 @@ GENERIC = trainer_row(
         ^pass_at_1 ^pass@1 ^solve_rate ^success_rate ^score ^correct ^exact_match ^chrf ^bleu ^f1 ^total_rewards_mean
         eval/**/reward eval/**/reward/mean eval/**/mean_reward eval/**/accuracy val/**/reward val/**/accuracy
         test/**/reward eval/**/pass_at_1 eval/**/pass@1;
-        reward_std: reward_std reward/std std_reward reward_stdev rewards/std group_reward_std rollout_reward_std std;
+        reward_std: reward_std reward/std std_reward reward_stdev rewards/std group_reward_std rollout_reward_std
+        group_rewards/std grouped_rewards_std std;
         frac_reward_zero_std: frac_reward_zero_std zvf zero_variance_frac zero_std_frac zero_std_ratio frac_zero_std
         flat_group_fraction zero_std_group_ratio zero_advantage_fraction degenerate_frac;
         entropy: ~entropy policy/entropy token_entropy optim/entropy ~policy_entropy;
@@ -346,8 +347,8 @@ TRAINERS = (
         name="ROLL",
         signature="""val_correct/** critic/entropy/mean token*/response_length/mean actor/ppo_ratio_clipfrac*
             actor_train/** critic/score/mean critic/rewards/mean actor/**""",
-        keys="""reward: critic/score/mean critic/rewards/mean; heldout: val_correct/all/mean val_correct/*/mean;
-            entropy: critic/entropy/mean actor/entropy_mean;
+        keys="""step: system/step | step | _step; reward: critic/score/mean critic/rewards/mean;
+            heldout: val_correct/all/mean val_correct/*/mean; entropy: critic/entropy/mean actor/entropy_mean;
             kl: actor/kl_loss* critic/kl; update_kl: actor/policykl* actor/approxkl*;
             clip_ratio: actor/ppo_ratio_clipfrac*;
             grad_norm: actor_train/grad_norm actor/grad_norm;

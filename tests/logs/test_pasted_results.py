@@ -123,3 +123,19 @@ def test_no_ratio_no_time_and_no_refusal_is_offered_as_a_held_out_reward(write):
 def test_groups_without_a_gradient_are_not_offered_as_its_norm(write):
     run = read_log([{"step": i, "reward": r, "groups with no gradient": i} for i, r in enumerate(REWARD)])
     assert "grad_norm" not in run.suggested
+
+
+def test_blocks_of_means_with_their_standard_deviations(write):
+    block = (
+        "{line}\nIter {step}:\n{line}\nLoss: -0.002\nTotal Rewards:  μ={r}, σ=0.3\nGroup Rewards:  μ={r}, σ=0.18\n"
+        "KL Divergence: 0.003\nSpeed: 0.12 it/s, 85.1 tok/s\n\nFunctions:\n  • accuracy_reward: μ=0.1, σ=0.4, cov=9%"
+    )
+    text = "\n".join(block.format(line="=" * 80, step=10 * i, r=r) for i, r in enumerate(REWARD, 1))
+    run = read_log(write("a.log", text))
+    assert_read(run, step=[10, 20, 30, 40], reward=REWARD, signals={"kl": 0.003, "reward_std": 0.18})
+
+
+def test_the_step_of_roll_is_its_own(write):
+    row = 'metrics: {{"critic/score/mean": {}, "critic/entropy/mean": 0.4, "actor/kl_loss": 0.1, "system/step": {}}}'
+    run = read_log(write("a.log", "\n".join(row.format(r, i) for i, r in enumerate(REWARD, 7))))
+    assert_read(run, step=[7, 8, 9, 10], reward=REWARD)

@@ -304,6 +304,11 @@ _SUMMARY_LINE = re.compile(r"\s{0,9}wandb:\s{1,80}([\w./@-]{1,80})\s{1,9}(?=[-+.
 _ASIDE = re.compile(r"\([^()\n]{0,200}\)|\s?(?:±|\+/?-)\s?[\d.]{1,20}")
 
 
+_MEAN_AND_STD = re.compile(
+    rf"[^\w\n]{{0,40}}([A-Za-z_][\w./@ -]{{0,60}}?)\s?:\s{{1,9}}(?:μ|mean)\s?=\s?{_NUMBER},\s?"
+    rf"(?:σ|std)\s?=\s?{_NUMBER}(?![\w.]).*"
+)
+"""A line of a mean with its standard deviation, "Total Rewards: μ=0.4, σ=0.2"."""
 _CELLS = re.compile("[|│┃║]")
 _CELL_OF_NAME = re.compile(r"[A-Za-z_][\w./@ -]{0,80}")
 
@@ -315,6 +320,8 @@ def _block_pairs(text: str) -> list[tuple[str, str]]:
     """
     if (pair := _BLOCK_PAIR.fullmatch(text)) is not None:
         return [(pair[1], pair[2])]
+    if "=" in text and (pair := _MEAN_AND_STD.fullmatch(text)) is not None:
+        return [(pair[1], pair[2]), (std_of(pair[1]), pair[3])]
     cells = [cell.strip() for cell in _CELLS.split(text.strip("|│┃║ "))] if _CELLS.search(text) else []
     if len(cells) > 1 and len(cells) % 2 == 0 and all(map(_CELL_OF_NAME.fullmatch, cells[::2])):
         in_turn = [(name, x) for name, x in zip(cells[::2], cells[1::2], strict=True) if math.isfinite(to_float(x))]
