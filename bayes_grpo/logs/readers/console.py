@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -12,10 +11,9 @@ from sys import intern
 
 from bayes_grpo.common.text import ANSI, counted, listed
 from bayes_grpo.logs.formats import NO_REWARDS, Evidence, Parsed, Reader, Source
-from bayes_grpo.logs.keyindex import normal, of_evaluation
+from bayes_grpo.logs.keyindex import of_evaluation
 from bayes_grpo.logs.lines import (
     PASTED,
-    is_total_reward,
     lines_of,
     names_reward,
     nothing_found,
@@ -28,7 +26,6 @@ from bayes_grpo.logs.lines import (
     usual,
 )
 from bayes_grpo.logs.table import Table, to_float
-from bayes_grpo.logs.trainers import TRAINERS
 
 _WORD = r"(?:global[ _]step|training[ _]step|train[ _]step|step|iteration|iter|update)"
 _LINE_STEP = re.compile(
@@ -46,25 +43,25 @@ _OF_EVALUATION = re.compile(
     re.IGNORECASE,
 )
 """What stands before the step of an evaluation, as in "[eval] step 4: reward=0.5", or begins its line."""
-_NUMBER = r"([-+]?(?:\d[\d.]*(?:[eE][-+]?\d+)?|\.\d+|nan|inf)%?)"
+NUMBER = r"([-+]?(?:\d[\d.]*(?:[eE][-+]?\d+)?|\.\d+|nan|inf)%?)"
 _OF = r"(?:\s?/\s?(\d{1,9})(?![\w.]))?"
 """The number of all behind a count, as in "solved 12/16"."""
 _LINE_PAIR = re.compile(
     r"(?<![\w/.@=])([A-Za-z_][\w./@]{0,60}(?: [A-Za-z_][\w./@]{0,30}){0,2})\s?[=:]\s{0,4}"
-    rf"{_NUMBER}(?![\w:]){_OF}",
+    rf"{NUMBER}(?![\w:]){_OF}",
     re.IGNORECASE,
 )
 _WITH_SPREAD = re.compile(
-    rf"(?<![\w./@])([A-Za-z_][\w./@]{{0,60}}+)(\s?[=:]\s{{0,4}}|\s{{1,4}}){_NUMBER}"
-    rf"\s?(?:(?:±|\+/?-)\s?{_NUMBER}|\((?:std|σ)\s?[=:]?\s?{_NUMBER}[^()\n]{{0,80}}\))"
+    rf"(?<![\w./@])([A-Za-z_][\w./@]{{0,60}}+)(\s?[=:]\s{{0,4}}|\s{{1,4}}){NUMBER}"
+    rf"\s?(?:(?:±|\+/?-)\s?{NUMBER}|\((?:std|σ)\s?[=:]?\s?{NUMBER}[^()\n]{{0,80}}\))"
 )
 """A number with its standard deviation, as in "reward=0.1±0.08" and "reward 0.1 (std 0.08)"."""
 _BEFORE_NAME = 4
 """Characters that may stand before a name."""
-_NAMED = re.compile(rf"\W{{0,{_BEFORE_NAME}}}([A-Za-z_][\w./@ ]{{0,60}}?)\s{{1,4}}{_NUMBER}{_OF}\s*", re.IGNORECASE)
+_NAMED = re.compile(rf"\W{{0,{_BEFORE_NAME}}}([A-Za-z_][\w./@ ]{{0,60}}?)\s{{1,4}}{NUMBER}{_OF}\s*", re.IGNORECASE)
 """A whole segment "name number", as in "loss 0.3, reward 0.2"."""
 _NAME_NUMBER = re.compile(
-    rf"(?<=\s)([A-Za-z_][\w./@-]{{0,60}}(?: [A-Za-z_][\w./@-]{{0,30}})?)\s{{1,4}}{_NUMBER}", re.IGNORECASE
+    rf"(?<=\s)([A-Za-z_][\w./@-]{{0,60}}(?: [A-Za-z_][\w./@-]{{0,30}})?)\s{{1,4}}{NUMBER}", re.IGNORECASE
 )
 _RUN_ON = re.compile(
     rf"\s?[])}}>]?(?:\s{{1,4}}{_NAME_NUMBER.pattern}){{1,40}}\s*(?:[\d.]{{1,12}}s(?:/\w{{1,9}})?\s*)?", re.IGNORECASE
@@ -74,16 +71,16 @@ _SEPARATOR = re.compile(r"[|,;]|\s[-–—]\s")
 _AFTER_STEP = re.compile(r"\A\s*+[\])}>]?\s*+(?:$|[|,:;\-–—→·•▸▶»⇒\[]|[A-Za-z_][\w./@]*\s?[=:])")
 """What follows the step in a row of metrics, and rarely in prose."""
 _NAMED_FIRST = re.compile(
-    rf"\A\s*+[\])}}>]?\s*+[A-Za-z_][\w./@-]{{0,60}}(?: [A-Za-z_][\w./@-]{{0,60}})?\s{{1,4}}{_NUMBER}"
+    rf"\A\s*+[\])}}>]?\s*+[A-Za-z_][\w./@-]{{0,60}}(?: [A-Za-z_][\w./@-]{{0,60}})?\s{{1,4}}{NUMBER}"
     r"(?:\s*+(?:$|[|,;])|\s{2}|\s[A-Za-z_][\w./@]{0,60}=)",
     re.IGNORECASE,
 )
 """The same, where the first metric has no sign between its name and its number."""
-_MAX_LINE_OF_PAIRS, _MAX_LINE_OF_BLOCK = 4_000, 200
+_MAX_LINE_OF_PAIRS = 4_000
 _LEAST_ROWS = 3
-_LEAST_KEYS = 4
+LEAST_KEYS = 4
 """Numbers in a line or below a heading that are metrics, and not a sentence."""
-_SHARE = 0.8
+SHARE = 0.8
 
 type Placed = tuple[dict[str, float], float, float, bool]
 """A row, planned steps, planned epochs (0 without any), and whether the step is one of its epoch."""
@@ -126,7 +123,7 @@ def line_reader(
         return Parsed(table, total_steps=total, notes=notes(source.text), settings=settings_in(source.text))
 
     def without_rewards(source: Source) -> list[str]:
-        found = [row for row, _ in rows(source.head) if len(row) >= _LEAST_KEYS]
+        found = [row for row, _ in rows(source.head) if len(row) >= LEAST_KEYS]
         keys = [key for key in found[0] if key != "step"] if found else []
         seen = [f"{counted(len(found), 'row')} without a reward ({listed(keys, 3)})"] if found else []
         return [*(other_tables(source) if other_tables is not None else ()), *seen]
@@ -157,9 +154,9 @@ def _pair_rows(text: str) -> Rows:
 def _rows_of_same_names(text: str) -> list[dict[str, float]]:
     """The numbers of a pasted text whose lines, but for a few, name the same: a reward and something else."""
     lines = [line for line, _ in lines_of(text) if line.strip()] if len(text) <= PASTED else []
-    named = [row for line in lines if names_reward((line,)) and len(row := _numbers(_ASIDE.sub("", line))) > 1]
+    named = [row for line in lines if names_reward((line,)) and len(row := _numbers(ASIDE.sub("", line))) > 1]
     names, n = Counter(tuple(row) for row in named).most_common(1)[0] if named else ((), 0)
-    enough = n >= max(_LEAST_ROWS, _SHARE * len(lines)) and names_reward(names)
+    enough = n >= max(_LEAST_ROWS, SHARE * len(lines)) and names_reward(names)
     return [row for row in named if enough and tuple(row) == names]
 
 
@@ -195,7 +192,7 @@ def _lines_with_place(text: str) -> Iterator[tuple[Placed, bool]]:
         if (place := step or epoch) is None:
             continue
         rest = line[place.end() :]
-        rest = rest if "=" in rest else _ASIDE.sub("", rest)
+        rest = rest if "=" in rest else ASIDE.sub("", rest)
         named_first = _NAMED_FIRST.match(rest) is not None
         if not named_first and not _AFTER_STEP.match(rest) and not _RUN_ON.fullmatch(rest):
             continue  # prose
@@ -278,126 +275,11 @@ def _bar_rows(text: str) -> Rows:
     yield from (({**row, "step": float(done)}, float(planned) if planned else None) for done, row in first.items())
 
 
-_HEADING = re.compile(
-    r"[^\w\n]{0,80}(?:(?:\w{1,80}\] - |(?:\w{1,40} ){1,2})?metrics |epoch [\d/]{1,9}[,;: |-]{1,3}|global |training |"
-    r"train |learning )?"
-    r"(?:step|iteration|iter|update)"
-    r"\s{0,4}[:#=]?\s{0,4}(\d{1,12})(?:\s?(?:/|of)\s?(\d{1,12}))?[^\w\n]{0,80}",
-    re.IGNORECASE,
-)
-"""A line that holds nothing but the step."""
-_DONE = re.compile(
-    r"[^\n]{0,200}\b(?:train|training|global)[ _]step (\d{1,12})\s?(?:/|of)\s?(\d{1,12}) "
-    r"(?:done|finished|completed?)\W{0,9}",
-    re.IGNORECASE,
-)
-"""A line that says that a step is done, above the table of its metrics."""
-_BLOCK_PAIR = re.compile(
-    r"(?:\d\d:\d\d:\d\d\b)?[^\w\n]{0,40}([A-Za-z_][\w./@ -]{0,60}?)\s{0,20}[:=]\s{0,20}"
-    r"([-+]?(?:\d{1,3}(?:,\d{3}){1,4}(?:\.\d{1,9})?|[.\d][\d.eE+-]{0,30})%?)"
-    r"(?:\s?(?:m?s|secs?|seconds|min(?:utes)?|hours|steps|tokens|tok|it)(?:/[A-Za-z]{1,9}){0,2})?[^\w\n]{0,9}"
-    r"(?:\s[–—]\s.*|\s*)"
-)
-"""A line that holds nothing but a name and a number, maybe with its unit, a time before and a remark behind a dash."""
-_SUMMARY_LINE = re.compile(r"\s{0,9}wandb:\s{1,80}([\w./@-]{1,80})\s{1,9}(?=[-+.\d])")
-"""How a line of the summary begins that W&B prints at the end of a run."""
-_ASIDE = re.compile(r"\([^()\n]{0,200}\)|\s?(?:±|\+/?-)\s?[\d.]{1,20}")
-
-
-_MEAN_AND_STD = re.compile(
-    rf"[^\w\n]{{0,40}}([A-Za-z_][\w./@ -]{{0,60}}?)\s?:\s{{1,9}}(?:μ|mean)\s?=\s?{_NUMBER},\s?"
-    rf"(?:σ|std)\s?=\s?{_NUMBER}(?![\w.]).*"
-)
-"""A line of a mean with its standard deviation, "Total Rewards: μ=0.4, σ=0.2"."""
-_CELLS = re.compile("[|│┃║]")
-_CELL_OF_NAME = re.compile(r"[A-Za-z_][\w./@ -]{0,80}")
-
-
-def _block_pairs(text: str) -> list[tuple[str, str]]:
-    """Names and numbers of a line: of one pair, of several between bars or commas, or in turn in its cells.
-
-    What stands in parentheses is left out.
-    """
-    if (pair := _BLOCK_PAIR.fullmatch(text)) is not None:
-        return [(pair[1], pair[2])]
-    if "=" in text and (pair := _MEAN_AND_STD.fullmatch(text)) is not None:
-        return [(pair[1], pair[2]), (std_of(pair[1]), pair[3])]
-    cells = [cell.strip() for cell in _CELLS.split(text.strip("|│┃║ "))] if _CELLS.search(text) else []
-    if len(cells) > 1 and len(cells) % 2 == 0 and all(map(_CELL_OF_NAME.fullmatch, cells[::2])):
-        in_turn = [(name, x) for name, x in zip(cells[::2], cells[1::2], strict=True) if math.isfinite(to_float(x))]
-        if in_turn:
-            return in_turn
-    parts = re.split(r"[|│┃║]|,\s", _ASIDE.sub("", text))
-    return [(pair[1], pair[2]) for part in parts if (pair := _BLOCK_PAIR.fullmatch(part)) is not None]
-
-
-_DICT_PAIR = re.compile(r"'([\w./@-]{1,80})':\s?([-+.\deE]{1,40})(?=[,}])")
-_REWARD_KEYS = frozenset(k for t in TRAINERS for k in t.keys["reward"] if "/" in k and "*" not in k) | {"train/reward"}
-"""Keys that are a trainer's reward wherever they stand."""
-
-
-def _block_rows(text: str) -> Rows:
-    """A row for every heading with a step, of the numbers that the lines below name once.
-
-    Without a heading a trainer's keys are one row until its reward comes again, and what a dict says that ends it.
-    """
-    blocks: list[tuple[re.Match[str], list[tuple[str, str]]]] = []
-    alone: list[dict[str, float]] = [{}]
-    for line, _ in lines_of(text):
-        if not blocks and line[:1] == "{" and len(pairs := _DICT_PAIR.findall(line)) >= _LEAST_KEYS:
-            alone[-1].update({name: to_float(value) for name, value in pairs})
-            if not any(normal(name) in _REWARD_KEYS for name in alone[-1]):
-                alone.append({})  # the reward of that step stands before the text
-        if len(line) > _MAX_LINE_OF_BLOCK:
-            continue
-        line = _SUMMARY_LINE.sub(r"\1: ", line)
-        cell = line.strip("│┃║ ").partition("│")[0]
-        if (heading := _HEADING.fullmatch(line) or _HEADING.fullmatch(cell) or _DONE.fullmatch(line)) is not None:
-            blocks.append((heading, []))
-        elif blocks:
-            blocks[-1][1].extend(_block_pairs(line))
-        else:
-            row = {name: to_float(value) for name, value in _block_pairs(line)}
-            if any(name in alone[-1] and normal(name) in _REWARD_KEYS for name in row):
-                alone.append({})
-            alone[-1].update(row)
-    rewarded = any(normal(name) in _REWARD_KEYS for row in alone for name in row)
-    pasted = len(text) <= PASTED
-    kept = rewarded or pasted
-    if pasted and not rewarded and len(alone[-1]) >= _LEAST_KEYS:
-        rewarded = any(map(is_total_reward, alone[-1]))  # the results of one step, a line each
-    for row in () if blocks or not kept else alone:
-        named = {k: v for k, v in row.items() if rewarded or ("/" in k and not names_reward((k,)))}
-        if named:  # without a reward, for the refusal
-            yield named, None
-    for heading, pairs in blocks:
-        names = Counter(name for name, _ in pairs)
-        row = {name: to_float(value) for name, value in pairs if names[name] == 1}
-        if row:
-            yield {**row, "step": float(heading[1])}, float(heading[2]) if heading[2] else None
-
-
-_SUMMARY = re.compile(
-    r"^[^\w\n]{0,9}([\w/@.-]{1,80})\s{0,4}[:=]\s{0,4}(?=[^\n]{0,200}\bmean\s?[=:])(?=[^\n]{0,200}\bmax\s?[=:])", re.M
-)
-"""A line with the statistics of a metric over a training, "critic/score/mean: mean=0.5 min=0.1 max=0.8"."""
-
-
-def _summaries(source: Source) -> list[str]:
-    """A summary of metrics over a training, in words; nothing where a text holds none."""
-    found = _SUMMARY.findall(source.head)
-    rewards = [name for name in found if names_reward((name,))]
-    return (
-        [f"a summary of {counted(len(found), 'metric')} over a training ({rewards[0]}), not its rows"]
-        if rewards
-        else []
-    )
+ASIDE = re.compile(r"\([^()\n]{0,200}\)|\s?(?:±|\+/?-)\s?[\d.]{1,20}")
 
 
 _PAIR_LINES, _BARS = "lines such as '3/100 | reward=0.24'", "bars such as '12/100 [01:02<07:30, 5.1s/it, reward=0.4]'"
-_BLOCKS = "headings such as 'Step 3/100' over lines such as 'reward: 0.24'"
 READERS = (
     line_reader("console_pairs", _pair_rows, _PAIR_LINES, lambda text: too_long(text, _MAX_LINE_OF_PAIRS), mark=2),
     line_reader("progress_bar", _bar_rows, _BARS, lambda text: ("read from a progress bar, which rounds",)),
-    line_reader("step_blocks", _block_rows, _BLOCKS, lambda text: (), share=_SHARE, other_tables=_summaries),
 )

@@ -1,0 +1,133 @@
+"""Blocks of console text: a heading with a step over lines that name a number each."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+
+from bayes_grpo.common.text import counted
+from bayes_grpo.logs.formats import Source
+from bayes_grpo.logs.keyindex import normal
+from bayes_grpo.logs.lines import PASTED, is_total_reward, lines_of, names_reward, std_of
+from bayes_grpo.logs.readers.console import ASIDE, LEAST_KEYS, NUMBER, SHARE, Rows, line_reader
+from bayes_grpo.logs.table import to_float
+from bayes_grpo.logs.trainers import TRAINERS
+
+_MAX_LINE_OF_BLOCK = 200
+
+_HEADING = re.compile(
+    r"[^\w\n]{0,80}(?:(?:\w{1,80}\] - |(?:\w{1,40} ){1,2})?metrics |epoch [\d/]{1,9}[,;: |-]{1,3}|global |training |"
+    r"train |learning )?"
+    r"(?:step|iteration|iter|update)"
+    r"\s{0,4}[:#=]?\s{0,4}(\d{1,12})(?:\s?(?:/|of)\s?(\d{1,12}))?[^\w\n]{0,80}",
+    re.IGNORECASE,
+)
+"""A line that holds nothing but the step."""
+_DONE = re.compile(
+    r"[^\n]{0,200}\b(?:train|training|global)[ _]step (\d{1,12})\s?(?:/|of)\s?(\d{1,12}) "
+    r"(?:done|finished|completed?)\W{0,9}",
+    re.IGNORECASE,
+)
+"""A line that says that a step is done, above the table of its metrics."""
+_BLOCK_PAIR = re.compile(
+    r"(?:\d\d:\d\d:\d\d\b)?[^\w\n]{0,40}([A-Za-z_][\w./@ -]{0,60}?)\s{0,20}[:=]\s{0,20}"
+    r"([-+]?(?:\d{1,3}(?:,\d{3}){1,4}(?:\.\d{1,9})?|[.\d][\d.eE+-]{0,30})%?)"
+    r"(?:\s?(?:m?s|secs?|seconds|min(?:utes)?|hours|steps|tokens|tok|it)(?:/[A-Za-z]{1,9}){0,2})?[^\w\n]{0,9}"
+    r"(?:\s[–—]\s.*|\s*)"
+)
+"""A line that holds nothing but a name and a number, maybe with its unit, a time before and a remark behind a dash."""
+_SUMMARY_LINE = re.compile(r"\s{0,9}wandb:\s{1,80}([\w./@-]{1,80})\s{1,9}(?=[-+.\d])")
+"""How a line of the summary begins that W&B prints at the end of a run."""
+_MEAN_AND_STD = re.compile(
+    rf"[^\w\n]{{0,40}}([A-Za-z_][\w./@ -]{{0,60}}?)\s?:\s{{1,9}}(?:μ|mean)\s?=\s?{NUMBER},\s?"
+    rf"(?:σ|std)\s?=\s?{NUMBER}(?![\w.]).*"
+)
+"""A line of a mean with its standard deviation, "Total Rewards: μ=0.4, σ=0.2"."""
+_CELLS = re.compile("[|│┃║]")
+_CELL_OF_NAME = re.compile(r"[A-Za-z_][\w./@ -]{0,80}")
+
+
+def _block_pairs(text: str) -> list[tuple[str, str]]:
+    """Names and numbers of a line: of one pair, of several between bars or commas, or in turn in its cells.
+
+    What stands in parentheses is left out.
+    """
+    if (pair := _BLOCK_PAIR.fullmatch(text)) is not None:
+        return [(pair[1], pair[2])]
+    if "=" in text and (pair := _MEAN_AND_STD.fullmatch(text)) is not None:
+        return [(pair[1], pair[2]), (std_of(pair[1]), pair[3])]
+    cells = [cell.strip() for cell in _CELLS.split(text.strip("|│┃║ "))] if _CELLS.search(text) else []
+    if len(cells) > 1 and len(cells) % 2 == 0 and all(map(_CELL_OF_NAME.fullmatch, cells[::2])):
+        in_turn = [(name, x) for name, x in zip(cells[::2], cells[1::2], strict=True) if math.isfinite(to_float(x))]
+        if in_turn:
+            return in_turn
+    parts = re.split(r"[|│┃║]|,\s", ASIDE.sub("", text))
+    return [(pair[1], pair[2]) for part in parts if (pair := _BLOCK_PAIR.fullmatch(part)) is not None]
+
+
+_DICT_PAIR = re.compile(r"'([\w./@-]{1,80})':\s?([-+.\deE]{1,40})(?=[,}])")
+_REWARD_KEYS = frozenset(k for t in TRAINERS for k in t.keys["reward"] if "/" in k and "*" not in k) | {"train/reward"}
+"""Keys that are a trainer's reward wherever they stand."""
+
+
+def _block_rows(text: str) -> Rows:
+    """A row for every heading with a step, of the numbers that the lines below name once.
+
+    Without a heading a trainer's keys are one row until its reward comes again, and what a dict says that ends it.
+    """
+    blocks: list[tuple[re.Match[str], list[tuple[str, str]]]] = []
+    alone: list[dict[str, float]] = [{}]
+    for line, _ in lines_of(text):
+        if not blocks and line[:1] == "{" and len(pairs := _DICT_PAIR.findall(line)) >= LEAST_KEYS:
+            alone[-1].update({name: to_float(value) for name, value in pairs})
+            if not any(normal(name) in _REWARD_KEYS for name in alone[-1]):
+                alone.append({})  # the reward of that step stands before the text
+        if len(line) > _MAX_LINE_OF_BLOCK:
+            continue
+        line = _SUMMARY_LINE.sub(r"\1: ", line)
+        cell = line.strip("│┃║ ").partition("│")[0]
+        if (heading := _HEADING.fullmatch(line) or _HEADING.fullmatch(cell) or _DONE.fullmatch(line)) is not None:
+            blocks.append((heading, []))
+        elif blocks:
+            blocks[-1][1].extend(_block_pairs(line))
+        else:
+            row = {name: to_float(value) for name, value in _block_pairs(line)}
+            if any(name in alone[-1] and normal(name) in _REWARD_KEYS for name in row):
+                alone.append({})
+            alone[-1].update(row)
+    rewarded = any(normal(name) in _REWARD_KEYS for row in alone for name in row)
+    pasted = len(text) <= PASTED
+    kept = rewarded or pasted
+    if pasted and not rewarded and len(alone[-1]) >= LEAST_KEYS:
+        rewarded = any(map(is_total_reward, alone[-1]))  # the results of one step, a line each
+    for row in () if blocks or not kept else alone:
+        named = {k: v for k, v in row.items() if rewarded or ("/" in k and not names_reward((k,)))}
+        if named:  # without a reward, for the refusal
+            yield named, None
+    for heading, pairs in blocks:
+        names = Counter(name for name, _ in pairs)
+        row = {name: to_float(value) for name, value in pairs if names[name] == 1}
+        if row:
+            yield {**row, "step": float(heading[1])}, float(heading[2]) if heading[2] else None
+
+
+_SUMMARY = re.compile(
+    r"^[^\w\n]{0,9}([\w/@.-]{1,80})\s{0,4}[:=]\s{0,4}(?=[^\n]{0,200}\bmean\s?[=:])(?=[^\n]{0,200}\bmax\s?[=:])", re.M
+)
+"""A line with the statistics of a metric over a training, "critic/score/mean: mean=0.5 min=0.1 max=0.8"."""
+
+
+def _summaries(source: Source) -> list[str]:
+    """A summary of metrics over a training, in words; nothing where a text holds none."""
+    found = _SUMMARY.findall(source.head)
+    rewards = [name for name in found if names_reward((name,))]
+    return (
+        [f"a summary of {counted(len(found), 'metric')} over a training ({rewards[0]}), not its rows"]
+        if rewards
+        else []
+    )
+
+
+_BLOCKS = "headings such as 'Step 3/100' over lines such as 'reward: 0.24'"
+READERS = (line_reader("step_blocks", _block_rows, _BLOCKS, lambda text: (), share=SHARE, other_tables=_summaries),)
