@@ -130,6 +130,16 @@ _LOOK: Mapping[str, str] = {
     ),
     "component": "check the falling component: its prompts, its verifier, its weight",
 }
+_UPDATE: Mapping[str, str] = {
+    "": (
+        "upgrade DeepSpeed (0.15.4 reports 0), and check that weights change: whether adapters are frozen, gradient "
+        "checkpointing lacks input gradients, or the loss scale is 0"
+    ),
+    "evaluation": (
+        "check that weights change, and that the evaluated policy is the trained one: its adapters, its checkpoint, "
+        "the weights in the inference engine"
+    ),
+}
 _PROMPTS: Mapping[str, str] = {
     "easier": "start with easier prompts, partial credit, or supervised fine-tuning",
     "harder": "use harder prompts, or drop those that are always solved",
@@ -207,10 +217,7 @@ _ACTIONS: Mapping[str, Template] = {
     ),
     "new_run": "plan a next run with more steps, other prompts or another learning rate",
     "look": lambda a: _LOOK[a.subject],
-    "check_update": (
-        "upgrade DeepSpeed (0.15.4 reports 0), and check that weights change: whether adapters are frozen, gradient "
-        "checkpointing lacks input gradients, or the loss scale is 0"
-    ),
+    "check_update": lambda a: _UPDATE[a.subject],
     "change_setting": lambda a: _filled(_SETTINGS[a.setting], a),
     "change_prompts": lambda a: _PROMPTS[a.subject],
     "log_signal": _log_signal,

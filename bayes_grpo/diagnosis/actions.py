@@ -138,6 +138,7 @@ ACTIONS: dict[str, ActionRow] = {
         None,
     ),
     "update path": ActionRow(Action(kind="check_update")),
+    "evaluated policy": ActionRow(Action(kind="check_update", subject="evaluation")),
     "find batch": ActionRow(Action(kind="look", subject="batch"), forbidden=None),
     "lower rate": ActionRow(lambda f: _rate(f, 0.5)),
     "raise rate": ActionRow(
@@ -206,6 +207,7 @@ SITUATIONS: dict[str, tuple[str, ...]] = {
     "swings": ("lower rate", "KL term", "go back", "log evaluation"),
     "component falls": ("look at part", "read completions"),
     "evaluation falls": ("take checkpoint", "compare prompts", "lower rate", "KL term", "log KL"),
+    "evaluation constant": ("evaluated policy", "update path"),
     "evaluation stays": ("compare prompts", "take checkpoint", "KL term", "log KL"),
     "mostly solved": ("harder prompts", "take checkpoint", "score checkpoints", "stop"),
     "solved": ("take checkpoint", "harder prompts"),

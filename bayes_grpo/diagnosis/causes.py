@@ -165,6 +165,21 @@ def _evaluation(facts: Facts) -> Answer | None:
     return Answer("watch", found, "evaluation stays")
 
 
+def _evaluation_constant(facts: Facts) -> Answer | None:
+    """An evaluation reward that never changes, away from the ends of its range: no update reaches the policy."""
+    path = facts.view.held_out
+    if path is None or not path.logged.constant or path.logged.rows < THRESHOLDS.direct_rows or facts.rose:
+        return None
+    now = float(path.logged.value[-1])
+    if now in (0.0, 1.0):
+        return None
+    numbers = {"now": now, "evaluations": path.logged.rows}
+    found = Finding(
+        kind="evaluation_constant", signals=(facts.view.paths.held_out_key,), numbers=numbers, probability=_SEEN
+    )
+    return Answer("watch", found, "evaluation constant")
+
+
 def _form(facts: Facts) -> Answer | None:
     """A reward of form without the task, which is neither solved nor at its ceiling."""
     e = _under_way(facts, "form_without_task")
@@ -303,7 +318,7 @@ def _falls(facts: Facts) -> Answer | None:
 
 
 CAUSES: tuple[Cause, ...] = (
-    _not_finite, _scheduled, _constant, _lost, _failing, _part_falls, _evaluation, _form, _swings, _solved, _far,
-    _other, _signs, _suspected, _falls,
+    _not_finite, _scheduled, _constant, _lost, _failing, _part_falls, _evaluation_constant, _evaluation, _form, _swings,
+    _solved, _far, _other, _signs, _suspected, _falls,
 )  # fmt: skip
 """All causes, the first to apply decides; `calm` follows them."""

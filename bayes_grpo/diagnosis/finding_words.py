@@ -326,6 +326,10 @@ KINDS: Mapping[str, Kind] = {
         basis=_PARTS,
     ),
     "evaluation_fell": Kind(_evaluation_fell, "reward_hacking", _BOTH),
+    "evaluation_constant": Kind(
+        "the evaluation reward is {now:.4g} in all {evaluations:.0f} evaluations, as of a policy that does not change",
+        basis=_ROWS,
+    ),
     "evaluation_stays": Kind(_ROSE + " while {signal} stays at {now:.2g}", "reward_hacking", _BOTH),
     "solved": Kind(_solved, "plateaued", "the evaluation reward"),
     "mostly_solved": Kind(_mostly_solved, "plateaued", _LEVEL),

@@ -81,7 +81,7 @@ def tree_of(groups: Mapping[str, Group]) -> DataTree:
     )
 
 
-def groups_of(tree: DataTree) -> dict[str, Group]:
+def groups_in(tree: DataTree) -> dict[str, Group]:
     """The groups of a DataTree, by their paths."""
     found = {}
     for node in tree.subtree:

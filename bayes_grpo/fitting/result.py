@@ -17,7 +17,7 @@ import numpy as np
 
 from bayes_grpo.common.results import About, Shown
 from bayes_grpo.fitting.draws import Draws
-from bayes_grpo.fitting.groups import ROOT, Group, group, groups_of, tree_of
+from bayes_grpo.fitting.groups import ROOT, Group, group, groups_in, tree_of
 from bayes_grpo.fitting.sampling.nuts import Convergence, ParameterCheck
 from bayes_grpo.fitting.sampling.target import Target, prior_numbers
 from bayes_grpo.fitting.window import FitWindow
@@ -68,7 +68,7 @@ class Fit(Shown):
     @classmethod
     def of_tree(cls, tree: DataTree, regime: Regime) -> Fit:
         """A fit of what `to_datatree` gave."""
-        return cls(groups_of(tree), regime)
+        return cls(groups_in(tree), regime)
 
     @cached_property
     def data(self) -> DataTree:

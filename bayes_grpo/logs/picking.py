@@ -106,9 +106,8 @@ def pick_reader(source: Source, name: str | None = None) -> Reader:
         )
     if not evidence:
         if keys := _lone_keys(source.text):
-            it = "it" if len(keys) == 1 else "them"
             raise LogReadError(
-                f"expected whole rows of metrics, found {listed(keys, 6)} and no reward beside {it}; pass whole rows: "
+                f"expected whole rows of metrics, found {listed(keys, 6)} but no reward; pass whole rows: "
                 f"one that was cut off has lost its reward"
             )
         seen = [line for line in source.head.splitlines() if line.strip()][:3]

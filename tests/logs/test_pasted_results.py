@@ -97,7 +97,7 @@ def test_a_summary_with_a_count_beside_lines_with_steps(write):
 @pytest.mark.parametrize(
     ("text", "keys"),
     [
-        ("done\n\n{'loss': -0.0684, 'grad_nor", "loss and no reward beside it"),
+        ("done\n\n{'loss': -0.0684, 'grad_nor", "loss but no reward"),
         ("it failed:\n'grad_norm': '0'   → nothing\n'loss': '0.0005'   → only KL\n", "grad_norm, loss and no reward"),
     ],
 )
