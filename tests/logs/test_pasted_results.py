@@ -98,7 +98,7 @@ def test_a_summary_with_a_count_beside_lines_with_steps(write):
     ("text", "keys"),
     [
         ("done\n\n{'loss': -0.0684, 'grad_nor", "loss but no reward"),
-        ("it failed:\n'grad_norm': '0'   → nothing\n'loss': '0.0005'   → only KL\n", "grad_norm, loss and no reward"),
+        ("it failed:\n'grad_norm': '0'   → nothing\n'loss': '0.0005'   → only KL\n", "grad_norm, loss but no reward"),
     ],
 )
 def test_a_row_that_was_cut_before_its_reward_is_named(write, text, keys):

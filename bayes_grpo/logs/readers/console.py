@@ -80,7 +80,7 @@ _MAX_LINE_OF_PAIRS = 4_000
 _LEAST_ROWS = 3
 LEAST_KEYS = 4
 """Numbers in a line or below a heading that are metrics, and not a sentence."""
-SHARE = 0.8
+LINE_SHARE = 0.8
 
 type Placed = tuple[dict[str, float], float, float, bool]
 """A row, planned steps, planned epochs (0 without any), and whether the step is one of its epoch."""
@@ -156,7 +156,7 @@ def _rows_of_same_names(text: str) -> list[dict[str, float]]:
     lines = [line for line, _ in lines_of(text) if line.strip()] if len(text) <= PASTED else []
     named = [row for line in lines if names_reward((line,)) and len(row := _numbers(ASIDE.sub("", line))) > 1]
     names, n = Counter(tuple(row) for row in named).most_common(1)[0] if named else ((), 0)
-    enough = n >= max(_LEAST_ROWS, SHARE * len(lines)) and names_reward(names)
+    enough = n >= max(_LEAST_ROWS, LINE_SHARE * len(lines)) and names_reward(names)
     return [row for row in named if enough and tuple(row) == names]
 
 
