@@ -10,7 +10,7 @@ from bayes_grpo.common.text import counted
 from bayes_grpo.logs.formats import Source
 from bayes_grpo.logs.keyindex import normal
 from bayes_grpo.logs.lines import PASTED, is_total_reward, lines_of, names_reward, std_of
-from bayes_grpo.logs.readers.console import ASIDE, LEAST_KEYS, NUMBER, LINE_SHARE, Rows, line_reader
+from bayes_grpo.logs.readers.console import ASIDE, LEAST_KEYS, LINE_SHARE, NUMBER, Rows, line_reader
 from bayes_grpo.logs.table import to_float
 from bayes_grpo.logs.trainers import TRAINERS
 
@@ -130,4 +130,6 @@ def _summaries(source: Source) -> list[str]:
 
 
 _BLOCKS = "headings such as 'Step 3/100' over lines such as 'reward: 0.24'"
-READERS = (line_reader("step_blocks", _block_rows, _BLOCKS, lambda text: (), share=LINE_SHARE, other_tables=_summaries),)
+READERS = (
+    line_reader("step_blocks", _block_rows, _BLOCKS, lambda text: (), share=LINE_SHARE, other_tables=_summaries),
+)
