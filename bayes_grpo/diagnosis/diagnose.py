@@ -143,7 +143,7 @@ def _evidence(timeline: Timeline, view: RunView) -> dict[str, str]:
     found = {"progress": progress_text(view)}
     for mode in all_modes():
         if mode.is_failure and mode.name in timeline.modes:
-            found[mode.name] = mode.text(view, float(view.steps[0]), view.last_step)
+            found[mode.name] = mode.text(view, view.first_step, view.last_step)
     return {name: text for name, text in found.items() if text}
 
 

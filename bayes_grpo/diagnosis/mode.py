@@ -276,7 +276,7 @@ def _episode(
     goes_on = float(np.mean(ends == last_row)) if len(ends) else 0.0
     closed = ends[ends < last_row] if goes_on < THRESHOLDS.probable else ends
     until = view.last_step if last == last_row else float(view.steps[last])
-    begin = float(view.steps[first] if first else min(view.steps[0], view.reward.logged.step[0]))
+    begin = float(view.steps[first]) if first else view.first_step
     severity = mode.text(view, begin, until)
     onset = interval(view.steps[begins])
     end = interval(view.steps[closed])

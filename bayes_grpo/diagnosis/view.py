@@ -85,6 +85,11 @@ class RunView:
         return self.reward.logged.rows
 
     @property
+    def first_step(self) -> float:
+        """Step of the first train reward, which may lie before the grid's."""
+        return float(min(self.steps[0], self.reward.logged.step[0]))
+
+    @property
     def last_step(self) -> float:
         """Step of the last reward of either kind."""
         ends = [self.reward.last_step[-1]]
