@@ -6,6 +6,7 @@ import gc
 import os
 
 from bayes_grpo.cli.signals import ended_by_signals
+from bayes_grpo.common.runtime import keep_little_memory
 
 
 def main() -> None:
@@ -16,6 +17,7 @@ def main() -> None:
     os.environ.setdefault("PYTHONWARNINGS", "ignore:resource_tracker")
     # What imports make lives as long as the process; looking through it for garbage is a tenth of a fit's time.
     gc.set_threshold(50_000, 20, 100)
+    keep_little_memory()
     with ended_by_signals():
         from bayes_grpo.cli.app import main as commands
 

@@ -199,7 +199,7 @@ def replicate(
     noise = np.zeros((math.prod(shape), len(rows.y)))
     noise[:, :n] = rng.standard_normal((len(noise), n))
     each = ({k: v.ravel() for k, v in known.items()}, noise)
-    shown, log_density = over_draws(_replicated, (regime,), each, rows)
+    shown, log_density = over_draws(_replicated, (regime,), each, rows, rarely=True)
     return shown[:, :n].reshape(*shape, n), log_density.reshape(shape)
 
 

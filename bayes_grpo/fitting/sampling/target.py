@@ -260,7 +260,7 @@ def summarize_draws(target: Target, values: Mapping[str, np.ndarray], seed: int)
     chains, draws = next(iter(values.values())).shape
     noise = np.random.default_rng(seed).standard_normal((chains * draws, state_size(target.regime, target.arrays)))
     each = noise, {p.name: np.ravel(values[p.name]) for p in target.regime.sampled}
-    out = over_draws(_summary, (target.regime,), each, *target.arguments)
+    out = over_draws(_summary, (target.regime,), each, *target.arguments, rarely=True)
     return tuple(x.reshape(chains, draws, *x.shape[1:]) for x in out)
 
 
