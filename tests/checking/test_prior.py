@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bayes_grpo import Fit, check, fit
-from bayes_grpo.fitting.groups import group, groups_of, of_draws
+from bayes_grpo.fitting.groups import group, groups_in, of_draws
 from bayes_grpo.fitting.prior_check import check_prior
 from bayes_grpo.fitting.result import settings_to_group
 from bayes_grpo.logs.settings import Provenance, Setting, Settings
@@ -20,7 +20,7 @@ ROWS = np.array([0.2, 0.3, 0.4, 0.5, 0.6, 0.6, 0.7, 0.8])
 def with_prior_runs(runs, rows=ROWS, **settings):
     """A fit of these rows that has these prior runs, shape (runs, 8)."""
     given = Settings(**{k: Setting(v, Provenance.USER) for k, v in settings.items()})
-    groups = groups_of(saved_tree()) | {
+    groups = groups_in(saved_tree()) | {
         "observed_data": group({"y": ("step", rows)}, step=np.arange(1.0, 9.0)),
         "prior_predictive": of_draws({"y": np.asarray(runs, np.float32)[None]}, "step"),
         "settings": settings_to_group(given),
