@@ -147,18 +147,18 @@ def analyze(
             for name in names:
                 work.parts[name] = pool.submit(copy_context().run, Part.of, partial(makers[name], work))
             if len(names) > _FEW:
-                progress(_busy(work.parts), 0.0)
+                progress(_unfinished_words(work.parts), 0.0)
             if meanwhile is not None and names:
                 meanwhile()
             for done, _ in enumerate(as_completed(work.parts.values()), 1):
                 if len(names) > _FEW:
-                    progress(_busy(work.parts), done / len(names))
+                    progress(_unfinished_words(work.parts), done / len(names))
             return Analysis(**{name: future.result() for name, future in work.parts.items()})
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _busy(parts: Mapping[str, Future[Any]]) -> str:
+def _unfinished_words(parts: Mapping[str, Future[Any]]) -> str:
     return ", ".join(_PARTS[name].words for name, f in parts.items() if not f.done()) or "writing"
 
 

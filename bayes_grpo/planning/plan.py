@@ -149,7 +149,7 @@ def plan(
         thresholds=thresholds_of(settings, gains),
         largest_refresh_interval=largest_refresh_interval(settings, float(np.median(gains))),
         largest_momentum=largest_momentum(settings, middle),
-        others=_others(now, settings, planned_groups),
+        others=_similar_changes(now, settings, planned_groups),
         noise=noise,
         noise_model=model,
         run_failed=now is not None and now.failed,
@@ -227,7 +227,7 @@ def _stiffness(
     return StiffnessUsed(interval(found.draws), found.source, found.regime, found.quantity), found.draws
 
 
-def _others(now: CurrentRun | None, settings: PlannedSettings, groups: GroupSettings) -> tuple[OtherRuns, ...]:
+def _similar_changes(now: CurrentRun | None, settings: PlannedSettings, groups: GroupSettings) -> tuple[OtherRuns, ...]:
     """Others who changed the planned settings, and those who changed the learning rate by the ratios of `LADDER`."""
     before = settings if now is None else now.settings
     rate = before.learning_rate if now is not None and before.convention == "ema" else math.nan

@@ -209,16 +209,16 @@ def _candidates(log: Path, run: str | None) -> Iterator[tuple[Path, str | None]]
     """Paths near a log, each with the name of the run in it, the most similar names first."""
     if run is not None:
         with suppress(BayesGrpoError):
-            yield from ((log, name) for name in sorted(runs_at(log), key=lambda x: _unlike(x, run)) if name != run)
+            yield from ((log, name) for name in sorted(runs_at(log), key=lambda x: _name_order(x, run)) if name != run)
         return
     own = log.absolute()
     if own.is_file() and is_output_directory(own.parent):
         own = own.parent
-    paths = sorted(_entries(own.parent), key=lambda path: _unlike(path.name, own.name))
+    paths = sorted(_entries(own.parent), key=lambda path: _name_order(path.name, own.name))
     yield from ((path, None) for path in paths if path != own and _may_be_a_run(path, own))
 
 
-def _unlike(name: str, own: str) -> tuple[int, str]:
+def _name_order(name: str, own: str) -> tuple[int, str]:
     return -_same_start(name, own), name
 
 

@@ -121,14 +121,14 @@ def scalars_in(record: Mapping[str, Any], without: Container[str] = ()) -> dict[
     }
 
 
-def bare(prompt: Any) -> str:
+def bare_question(prompt: Any) -> str:
     """The question of a prompt, a text, messages, token ids or an id, without the chat template around it.
 
     That is the last turn of the user where a template is recognised, else everything as text.
     """
     if isinstance(prompt, list) and prompt and isinstance(prompt[0], dict):
         turns = [m.get("content") for m in prompt if isinstance(m, dict) and m.get("role") == "user"]
-        return bare(turns[-1] if turns else prompt[-1].get("content"))
+        return bare_question(turns[-1] if turns else prompt[-1].get("content"))
     if not isinstance(prompt, str):
         return str(prompt)
     if "user" not in prompt:
@@ -156,7 +156,7 @@ class Gatherer:
         self._names: dict[str, str] = {}
         self._last: tuple[Any, int] = (None, 0)
 
-    def take(self, found: Completion | CompletionBatch) -> None:
+    def add_batch(self, found: Completion | CompletionBatch) -> None:
         """Adds what a format hands on; what has no reward or no step is counted and left out."""
         if isinstance(found, CompletionBatch):
             self._close()
@@ -193,7 +193,7 @@ class Gatherer:
         if prompt is None:
             return 0
         if prompt != self._last[0]:
-            self._last = (prompt, hash_of(bare(prompt)))
+            self._last = (prompt, hash_of(bare_question(prompt)))
         return self._last[1]
 
     def _close(self) -> None:

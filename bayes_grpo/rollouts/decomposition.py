@@ -96,11 +96,11 @@ class Decomposition(Result):
     @property
     def sentence(self) -> str:
         """Parts of the gain in words."""
-        whole = f"from {_ranged(self.before)} to {_ranged(self.after)} ({LEVEL:.0%})"
+        whole = f"from {_span(self.before)} to {_span(self.after)} ({LEVEL:.0%})"
         if not self.shares:
             return f"The reward went {whole}; the rollouts do not show its parts."
         if not self.has_gain:
-            moved = "; ".join(f"{s.words} from {_ranged(s.before)} to {_ranged(s.after)}" for s in self.shares[:3])
+            moved = "; ".join(f"{s.words} from {_span(s.before)} to {_span(s.after)}" for s in self.shares[:3])
             return f"The reward did not clearly rise ({whole}), so there is no gain to decompose; {moved}."
         order = sorted(self.shares, key=lambda s: -s.share.median)
         best = order[0]
@@ -120,5 +120,5 @@ def _moved(share: GainShare) -> str:
     return f"{share.words} {'rose' if share.change.median > 0.0 else 'fell'} {levels}"
 
 
-def _ranged(x: Interval) -> str:
+def _span(x: Interval) -> str:
     return span_text(x, ".3g", level=False)

@@ -110,7 +110,7 @@ def groups_of(rollouts: Rollouts, *, seed: int = 0) -> GroupSummary:
     by_prompt = rollouts.prompt.any()
     cells = cells_of(rollouts if by_prompt else replace(rollouts, prompt=(rollouts.group + 1).astype(np.uint64)))
     prompts, cluster = np.unique(cells.prompt, return_inverse=True)
-    useful = 1.0 - _alone(counts, n, size)[full]
+    useful = 1.0 - _all_equal(counts, n, size)[full]
     first = np.unique(group, return_index=True)[1]
     owner = np.searchsorted(prompts, rollouts.prompt[known][first]) if by_prompt else np.arange(len(first))
     owner = np.minimum(owner, len(prompts) - 1)[full]
@@ -139,7 +139,7 @@ def groups_of(rollouts: Rollouts, *, seed: int = 0) -> GroupSummary:
         sizes=tuple(
             GroupSize(
                 group_size=g,
-                useful=float(1.0 - _alone(counts, n, g)[n >= g].mean()),
+                useful=float(1.0 - _all_equal(counts, n, g)[n >= g].mean()),
                 row_noise=spread * float(np.sqrt(((0.0 if same else rho) + (1.0 - rho) / g) * g / batch)),
                 prompts_share=0.0 if same else g * rho / (1.0 + (g - 1.0) * rho),
             )
@@ -166,7 +166,7 @@ def _values(group: np.ndarray, reward: np.ndarray) -> np.ndarray:
     return np.stack([g[new], np.diff(np.r_[new, len(g)])], axis=1)
 
 
-def _alone(counts: np.ndarray, n: np.ndarray, g: int) -> np.ndarray:
+def _all_equal(counts: np.ndarray, n: np.ndarray, g: int) -> np.ndarray:
     """Probability that g of a group's completions, chosen without replacement, all have one reward; shape (groups,)."""
     group, many = counts.T
     size = n[group]

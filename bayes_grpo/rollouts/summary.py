@@ -52,7 +52,7 @@ def describe_rollouts(
     """
     missing: list[str] = []
 
-    def tried(made):
+    def none_if_too_few(made):
         try:
             return made()
         except FitError as error:
@@ -61,8 +61,8 @@ def describe_rollouts(
 
     return RolloutSummary(
         rollouts=rollouts,
-        gain=tried(lambda: decompose(rollouts, formatted=formatted, seed=seed)),
-        groups=tried(lambda: groups_of(rollouts, seed=seed)),
-        joined=None if run is None else tried(lambda: join(run, rollouts)),
+        gain=none_if_too_few(lambda: decompose(rollouts, formatted=formatted, seed=seed)),
+        groups=none_if_too_few(lambda: groups_of(rollouts, seed=seed)),
+        joined=None if run is None else none_if_too_few(lambda: join(run, rollouts)),
         missing=tuple(dict.fromkeys(missing)),
     )

@@ -22,7 +22,7 @@ from bayes_grpo.rollouts.completions import (
     UNKNOWN,
     CompletionBatch,
     StatedColumns,
-    bare,
+    bare_question,
     hash_of,
     was_cut,
 )
@@ -139,7 +139,7 @@ def _batch_of(table: pd.DataFrame, columns: Mapping[str, str]) -> CompletionBatc
             continue
         values = table[columns[name]]
         if kind is np.uint64:
-            out[name] = _hashed(values.to_numpy(), bare if name == "prompt" else str)
+            out[name] = _hashed(values.to_numpy(), bare_question if name == "prompt" else str)
         elif name == "truncated":
             place, reasons = pd.factorize(values)
             out[name] = np.array([UNKNOWN, *(was_cut(reason) for reason in reasons.tolist())])[place + 1]

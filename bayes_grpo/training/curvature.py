@@ -112,12 +112,12 @@ class CurvatureWatcher:
         self._trainer = trainer
         inner = trainer.compute_loss
 
-        def remembered(model: Any, inputs: Any, *rest: Any, **more: Any) -> Any:
+        def recording_loss(model: Any, inputs: Any, *rest: Any, **more: Any) -> Any:
             if (trainer.state.global_step + 1) % self._every == 0 and model.training:
                 self._inputs.append(inputs)
             return inner(model, inputs, *rest, **more)
 
-        trainer.compute_loss = remembered
+        trainer.compute_loss = recording_loss
         return self
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:

@@ -25,7 +25,7 @@ def check_document(c: Check) -> Document:
         answer=sentence_case(c.sentence),
         why=c.prior.sentence,
         do=_next_step(c),
-        tone=_tone(c),
+        tone=_tone_of_check(c),
         table=table("Residuals against replicated rows", heads, rows),
         sections=(section("Findings", *(f.sentence for f in c.findings)),),
         docs="how/compare",
@@ -42,7 +42,7 @@ def _next_step(c: Check) -> str:
     )
 
 
-def _tone(c: Check) -> Tone:
+def _tone_of_check(c: Check) -> Tone:
     if not c.converged:
         return "alarm"
     return "doubt" if c.misses else "good"

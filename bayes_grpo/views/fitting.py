@@ -55,9 +55,9 @@ def fit_summary_document(s: Summary) -> Document:
         why=_why(s),
         do=_next_step(s),
         tone="" if s.convergence.passed else "alarm",
-        table=_main(s, len(weak)),
+        table=_main_quantities(s, len(weak)),
         sections=(
-            section("All quantities", tables=(_all(s),)),
+            section("All quantities", tables=(_all_quantities(s),)),
             _other_prior(s),
             section(
                 "Fit",
@@ -71,7 +71,7 @@ def fit_summary_document(s: Summary) -> Document:
             section("Notes", *s.notes),
         ),
         assumed=_assumed(s),
-        unchecked=_weak(weak, len(s.rows), a.rows),
+        unchecked=_weakly_identified(weak, len(s.rows), a.rows),
         docs="how/fit",
     )
 
@@ -95,14 +95,14 @@ def _why(s: Summary) -> str:
     return " ".join(x for x in (s.why, s.constant_rate, rows) if x)
 
 
-def _main(s: Summary, weak: int) -> Tabular:
+def _main_quantities(s: Summary, weak: int) -> Tabular:
     known = {r.name: r for r in s.rows}
     names = [n for n in MAIN if n in known] or [r.name for r in s.rows]
     marks = weak <= len(s.rows) // 2  # where most of it is weak, one line says so
     rows = (
         (
             words(_name(n), term=_name(n)),
-            _shown(known[n]),
+            _posterior_cell(known[n]),
             known[n].unit,
             _mark(known[n], marks),
         )
@@ -112,7 +112,7 @@ def _main(s: Summary, weak: int) -> Tabular:
     return table(f"Quantities of the regime {s.regime}", heads, rows)
 
 
-def _shown(r: SummaryRow) -> object:
+def _posterior_cell(r: SummaryRow) -> object:
     return number(f"{r.posterior.median:.3g}") if r.fixed else r.posterior
 
 
@@ -146,12 +146,12 @@ def _other_prior(s: Summary) -> Section:
     return section(title, tables=(table(f"Medians under two priors of the {name}", heads, rows, note),))
 
 
-def _all(s: Summary) -> Tabular:
+def _all_quantities(s: Summary) -> Tabular:
     def line(r: SummaryRow) -> tuple[object, ...]:
         share = "" if math.isnan(r.contraction) else f"{max(r.contraction, 0.0):.0%}"
         moved = "" if math.isnan(r.prior_sensitivity) else f"{r.prior_sensitivity:.2f} / {r.likelihood_sensitivity:.2f}"
         prior = number("fixed" if r.fixed else span(r.prior, ".3g"))
-        return _name(r.name), _shown(r), r.unit, prior, number(share, mark=r.mostly_prior), number(moved)
+        return _name(r.name), _posterior_cell(r), r.unit, prior, number(share, mark=r.mostly_prior), number(moved)
 
     chances = (
         (f"P({name})", chance(p), "", "", "", "")
@@ -173,7 +173,7 @@ def _assumed(s: Summary) -> str:
     return f"{listed(known, 4)} (not in the log; set them with --set or bayes_grpo.toml)"
 
 
-def _weak(weak: list[str], of: int, rows: int) -> str:
+def _weakly_identified(weak: list[str], of: int, rows: int) -> str:
     if not weak:
         return ""
     if len(weak) > of // 2:

@@ -50,7 +50,7 @@ def plan_document(plan: Plan) -> Document:
     """Stability of the planned settings, outcomes of others, and the noise of a row."""
     return Document(
         title=plan.run or "Plan",
-        about=_about(plan),
+        about=_settings_words(plan),
         answer=answer_of(plan),
         why=_why(plan),
         do=_DO.get(plan.verdict, ""),
@@ -58,7 +58,7 @@ def plan_document(plan: Plan) -> Document:
         table=_thresholds(plan),
         sections=(
             _limits(plan),
-            section("Others who changed a setting", *_others_lines(plan), tables=(_others(plan),)),
+            section("Others who changed a setting", *_others_lines(plan), tables=(_similar_changes_table(plan),)),
             _noise(plan),
         ),
         assumed=f"Stiffness {_short(plan.stiffness.value)} {_origin(plan)}; momentum {plan.settings.momentum:g} "
@@ -110,7 +110,7 @@ def _outcome_text(x: OtherRuns) -> str:
     return f"{x.failed} of {counted(x.pairs, 'public pair')} with about {what} failed"
 
 
-def _about(plan: Plan) -> str:
+def _settings_words(plan: Plan) -> str:
     s = plan.settings
     rate = "" if math.isnan(s.learning_rate) else f"learning rate {s.learning_rate:.3g}, "
     return f"{rate}momentum {s.momentum:g}, refresh {every(s.refresh_interval)}, lag exposure {s.lag_exposure:g}"
@@ -163,7 +163,7 @@ def _limits(plan: Plan) -> Section:
     return section("Other settings at the exact threshold", *(f"{x}, all else as planned." for x in lines))
 
 
-def _others(plan: Plan) -> Tabular:
+def _similar_changes_table(plan: Plan) -> Tabular:
     rows = (
         (
             words(_SETTINGS[x.setting], mark=x.planned),

@@ -32,7 +32,7 @@ def plot_rollouts(summary: RolloutSummary, figure: Canvas | None = None) -> Canv
     """
     figure, axes = one_panel(figure, (9.2, 4.4), vertical="reward")
     if summary.gain is not None and summary.gain.course.changes:
-        _areas(axes, summary.gain)
+        _draw_areas(axes, summary.gain)
     else:
         axes.text(0.5, 0.5, "No column says what the reward is made of.", ha="center", va="center", fontsize=9)
         axes.set_axis_off()
@@ -40,7 +40,7 @@ def plot_rollouts(summary: RolloutSummary, figure: Canvas | None = None) -> Canv
     return figure
 
 
-def _areas(axes: Axes, gain: Decomposition) -> None:
+def _draw_areas(axes: Axes, gain: Decomposition) -> None:
     course = gain.course
     words = {s.name: drawable(s.words, 40) for s in gain.shares}
     start = gain.before.median
