@@ -11,7 +11,7 @@ from bayes_grpo.common.errors import MENDING, LogReadError
 from bayes_grpo.common.text import counted, listed
 from bayes_grpo.logs.columns import Columns
 from bayes_grpo.logs.keyindex import KeyIndex, column, normal
-from bayes_grpo.logs.reward_parts import NOT_A_MEAN, is_function, is_trl_function, single_rewards, total_of
+from bayes_grpo.logs.reward_parts import NOT_A_MEAN, NOT_A_PART, is_function, is_trl_function, single_rewards, total_of
 from bayes_grpo.logs.steps import ROLLOUTS
 from bayes_grpo.logs.trainers import GENERIC
 from bayes_grpo.logs.unused import COUNTS, NO_SIGNAL, unused_keys
@@ -84,17 +84,35 @@ def _generic_reward(columns: Columns) -> str | None:
         return _only_one(index, list(dict.fromkeys(known)), notes)
     like = [x for x in index.raw if not x.startswith(("rewards/", "train/rewards/")) and not NOT_A_MEAN.search(x)]
     near = list(dict.fromkeys(index.raw[name] for name in like if _REWARD_LIKE.search(name)))
+    if scores := _scores_of_rewards(near):
+        near = [key for key in near if key not in scores]
+        notes.append(f"a reward goes before a score of the same form: {listed(scores)} left out")
     whole = [key for key in near if not _PART.search(normal(key))] or near
     if not whole and {*index.raw} == _TENSORBOARD:
         notes.append("a curve from TensorBoard; its values are taken for the train reward")
         return index.raw["value"]
     if not whole:
         return _success_or_only(columns)
+    whole = _whole_score(whole) or whole
     key = _only_one(index, whole, notes)
     other = listed([k for k in near if k not in whole])
     parts = f" next to its parts or averages {other}" if len(whole) < len(near) else ""
     notes.append(f"took {key!r} for the train reward, the only key that reads like one{parts}")
     return key
+
+
+def _whole_score(keys: list[str]) -> list[str]:
+    """The key "score" beside the scores of its parts, such as "format_score"; none where another is no part."""
+    score = [key for key in keys if normal(key).rpartition("/")[2] == "score"]
+    others = [normal(key).rpartition("/")[2] for key in keys if key not in score]
+    parts = len(others) > 1 and all(x.endswith("_score") and not NOT_A_PART & {*x.split("_")} for x in others)
+    return score if len(score) == 1 and parts else []
+
+
+def _scores_of_rewards(keys: list[str]) -> list[str]:
+    """Keys of a score whose reward has a key of the same form, as "score_curve" beside "reward_curve"."""
+    names = {normal(key) for key in keys}
+    return [key for key in keys if "score" in normal(key) and normal(key).replace("score", "reward") in names]
 
 
 def _success_or_only(columns: Columns) -> str | None:

@@ -31,7 +31,7 @@ _FUNCTION = re.compile(r"reward_(?:func|fn|function)(?:[/_]mean)?$")
 """The end of a key that is the mean of a reward function, whatever its weight."""
 FILLS = frozenset(("reward", "rewards", "mean", "avg", "average", "func", "fn", "train", "batch"))
 _WHOLE = ("total", "all", "overall", "sum", "aggregate", "combined")
-_NOT_A_PART = frozenset((
+NOT_A_PART = frozenset((
     *_WHOLE, "best", "final", "running", "moving", "ema", "smoothed", "cumulative", "gold", "true", "target",
     "baseline", "raw", "shaped", "advantage", "episode", "group", "groups", "rollout", "delta",
 ))  # fmt: skip
@@ -111,7 +111,7 @@ def _additive_parts(index: KeyIndex, total: str) -> dict[str, str]:
         key = index.raw[name]
         what = "_".join(w for w in words if w not in FILLS)
         other = NOT_A_MEAN.search(name) or OF_EVALUATION.search(name) or name.startswith(("rewards/", "reward/"))
-        if what and "reward" in words and not other and not _NOT_A_PART.intersection(words) and key != total:
+        if what and "reward" in words and not other and not NOT_A_PART.intersection(words) and key != total:
             found |= {what: key} if key not in found.values() else {}
     if len(found) < 2 or len(found) > MAX_COLUMNS:
         return {}
@@ -169,4 +169,4 @@ def is_trl_function(name: str) -> bool:
 def is_function(name: str) -> bool:
     """Whether a key reads like the reward of one function, as "reward_format" does and "train_reward" does not."""
     words = set(re.split(r"[/_ ]", name))
-    return "reward" in words and bool(words - FILLS) and not _NOT_A_PART & words and not OF_EVALUATION.search(name)
+    return "reward" in words and bool(words - FILLS) and not NOT_A_PART & words and not OF_EVALUATION.search(name)

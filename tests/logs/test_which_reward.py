@@ -46,3 +46,18 @@ def test_the_sum_of_keys_can_be_named_as_the_reward(write):
         read_log(rows, columns={"reward": "reward_format+other"})
     odd = read_log([{"step": i, "a+b": 0.1 * i, "a": 1.0} for i in range(1, 5)], columns={"reward": "a+b"})
     np.testing.assert_allclose(odd.reward, [0.1 * i for i in range(1, 5)])
+
+
+def test_the_score_beside_the_scores_of_its_parts():
+    rows = [{"step": i, "score": 0.1 * i, "format_score": 1.0, "answer_score": 0.2 / i} for i in range(1, 5)]
+    run = read_log(rows)
+    assert_read(run, "next to its parts or averages", reward=[0.1 * i for i in range(1, 5)])
+    with pytest.raises(LogReadError, match="several that differ"):
+        read_log([{**row, "best_score": 0.9} for row in rows])
+
+
+def test_a_reward_goes_before_the_score_of_the_same_form():
+    rows = [{"step": i, "score_curve": 0.9, "reward_curve": 0.1 * i} for i in range(1, 5)]
+    assert_read(read_log(rows), "of the same form: score_curve left out", reward=[0.1 * i for i in range(1, 5)])
+    with pytest.raises(LogReadError, match="several that differ"):
+        read_log([{"step": i, "score_curve": 0.9, "reward_at_end": 0.1 * i} for i in range(1, 5)])
