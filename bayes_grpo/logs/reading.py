@@ -17,6 +17,7 @@ from bayes_grpo.common.errors import BayesGrpoError, LogReadError
 from bayes_grpo.common.files import RUN_MARK, file_and_run
 from bayes_grpo.common.text import clean, counted, listed
 from bayes_grpo.logs.assembling import assemble
+from bayes_grpo.logs.file_names import with_rewards_of_name
 from bayes_grpo.logs.finding import STATE_FILE, Found, find, is_output_directory, only_run_in, run_name_of
 from bayes_grpo.logs.formats import Parsed, Reader, Source, load
 from bayes_grpo.logs.in_memory import is_tabular, kind_of_value, parsed_of, run_of_client
@@ -121,7 +122,7 @@ def read_log(
     where = "; ".join(clean(x.where, 200) for x in read)
     try:
         choices = {**columns_there, **named}
-        parts = [x.parsed for x in read]
+        parts = [x.parsed if "reward" in choices else with_rewards_of_name(x.parsed, x.where.stem) for x in read]
         if len(read) > 1:
             parts = as_one_run([(x.where, x.parsed) for x in read], choices)
         assembled = assemble(parts, choices, user, from_sidecar, read[0].training)

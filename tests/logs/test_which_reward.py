@@ -61,3 +61,15 @@ def test_a_reward_goes_before_the_score_of_the_same_form():
     assert_read(read_log(rows), "of the same form: score_curve left out", reward=[0.1 * i for i in range(1, 5)])
     with pytest.raises(LogReadError, match="several that differ"):
         read_log([{"step": i, "score_curve": 0.9, "reward_at_end": 0.1 * i} for i in range(1, 5)])
+
+
+@pytest.mark.parametrize("name", ["reward_curve", "ppo-rewards", "eval_reward", "loss_curve"])
+def test_a_mean_in_a_file_that_is_named_for_rewards(write, name):
+    rows = [{"step": i, "mean": 0.1 * i, "max": 0.2 * i, "min": 0.0} for i in range(1, 5)]
+    path = write(f"{name}.json", rows)
+    if name in ("eval_reward", "loss_curve"):
+        with pytest.raises(LogReadError, match="if it is among mean, max, min"):
+            read_log(path)
+    else:
+        assert_read(read_log(path), "named for rewards: mean, max, min are", reward=[0.1 * i for i in range(1, 5)])
+        assert read_log(path, columns={"reward": "max"}).keys["reward"] == "max"

@@ -1,0 +1,37 @@
+"""What the name of a file says of the numbers in it: "reward_curve.json" with the columns mean, min and max."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from bayes_grpo.common.text import clean, listed
+from bayes_grpo.logs.formats import Parsed
+from bayes_grpo.logs.keyindex import normal
+from bayes_grpo.logs.lines import names_reward
+
+_OF_REWARDS = re.compile(r"(?:^|_)rewards?(?:$|_)")
+_OF_OTHERS = re.compile(r"eval|valid|(?:^|_)(?:val|test|dev|heldout|held_out|model|loss|std|time)(?:$|_)")
+"""Words in the name of a file whose numbers are not those of the train reward."""
+_STATISTICS = {"mean": "mean", "avg": "mean", "average": "mean", "std": "std", "min": "min", "max": "max"}
+"""Column → what it is of the rewards."""
+
+
+def with_rewards_of_name(found: Parsed, stem: str) -> Parsed:
+    """Rows whose mean, and the other statistics beside it, are named for rewards where only the file's name says so.
+
+    Args:
+        found: What was read from the file.
+        stem: The name of the file, without its ending.
+    """
+    name = re.sub(r"\W", "_", normal(stem))
+    if not _OF_REWARDS.search(name) or _OF_OTHERS.search(name) or names_reward(found.table.keys):
+        return found
+    of = {key: _STATISTICS[normal(key)] for key in found.table.keys if normal(key) in _STATISTICS}
+    if [*of.values()].count("mean") != 1:
+        return found
+    renamed = found.table.renamed([f"reward/{of[key]}" if key in of else key for key in found.table.keys])
+    note = (
+        f"the file {clean(stem)!r} is named for rewards: {listed(of)} {'is' if len(of) == 1 else 'are'} read as theirs"
+    )
+    return replace(found, table=renamed).noted(note)
