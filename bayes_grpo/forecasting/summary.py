@@ -127,6 +127,8 @@ def crossings(step: np.ndarray, path: np.ndarray, target: float) -> np.ndarray:
     return np.where(done.any(axis=1), np.where(first == 0, step[0], at), np.inf)
 
 
+LIKELY_FROM = 0.6
+"""Probability from which a course is called likely: at one half it is no more likely than not."""
 LIKELIER = 4.0
 """How many times as probable as the other way a course has to be to be called likely."""
 
@@ -324,13 +326,13 @@ def _outlook(f: Forecast, change: np.ndarray, threshold: float) -> RewardOutlook
         return RewardOutlook("over", f"{why}, so no further change of {what} is expected")
     if p_still >= 0.8:
         return RewardOutlook("stays", f"{what} is expected to stay within {threshold:.2g} of where it is {until}")
-    if p_still > 0.5:
+    if p_still >= LIKELY_FROM:
         return RewardOutlook(
             "stays", f"{what} is likely to stay within {threshold:.2g} of where it is {until}", p_still
         )
     if p_way >= 0.8:
         return RewardOutlook(way, f"{what} is expected to {verb} {until}")
-    if p_way >= max(0.5, LIKELIER * min(p_up, p_down)):
+    if p_way >= max(LIKELY_FROM, LIKELIER * min(p_up, p_down)):
         return RewardOutlook(way, f"{what} is likely to {verb} {until}", p_way)
     ways = f"rise ({percent(p_up)}), fall ({percent(p_down)}) or stay within {threshold:.2g} ({percent(p_still)})"
     return RewardOutlook("unclear", f"{what} may {ways} {until}")

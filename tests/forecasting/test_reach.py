@@ -79,7 +79,9 @@ def test_impossible_rewards_are_named(found, value):
 @pytest.mark.parametrize(
     ("rising", "falling", "said"),
     [(0.95, 0.0, "expected to rise"), (0.7, 0.1, "likely to rise"), (0.1, 0.6, "likely to fall"),
-     (0.5, 0.4, "may rise (50%), fall (40%)"), (0.2, 0.1, "likely to stay within 0.05"),
+     (0.5, 0.4, "may rise (50%), fall (40%)"),
+     (0.55, 0.05, "may rise (55%), fall (5%)"), (0.3, 0.15, "may rise (30%), fall (15%) or stay"),
+     (0.2, 0.1, "likely to stay within 0.05"),
      (0.1, 0.05, "expected to stay within 0.05")],
 )  # fmt: skip
 def test_the_sentence_says_as_much_as_the_paths(found, rising, falling, said):
