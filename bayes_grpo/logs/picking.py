@@ -36,6 +36,23 @@ _EXCEPTION = re.compile(
 """The line that names the exception below a traceback."""
 
 
+_LOGGED_ERROR = re.compile(
+    r"(?:\b(?:ERROR|CRITICAL|FATAL)\b|\[(?:error|critical|fatal)\])[\]\s:|-]{1,9}(?:[^\w\n]{1,9})?"
+    r"(\w[^\n]{0,400})(?:\n([^\n]{1,400}))?"
+)
+"""What a line of the level of an error says, and the line behind it."""
+
+
+def _error_in(text: str) -> str:
+    """The exception below the last traceback in the end of a text, else the last error logged there; "" without."""
+    end = text[-HEAD:]
+    if "Traceback (most" in text and (raised := _EXCEPTION.findall(end)):
+        return raised[-1]
+    logged = _LOGGED_ERROR.findall(end)
+    said, more = logged[-1] if logged else ("", "")
+    return f"{said.strip()} {more.strip()}" if said.rstrip().endswith(":") else said.strip()
+
+
 _BAR_OF = re.compile(r"\b(\d{1,9})/(\d{1,9}) \[\d")
 _SKIPPED = re.compile(r"\bskip(?:ped|ping)? (?:this |the |optimizer )?(?:update|step)", re.IGNORECASE)
 _LEAST_SEEN = 3
@@ -111,16 +128,23 @@ def pick_reader(source: Source, name: str | None = None) -> Reader:
                 f"one that was cut off has lost its reward"
             )
         seen = [line for line in source.head.splitlines() if line.strip()][:3]
-        ended = _EXCEPTION.findall(source.text[-HEAD:]) if "Traceback (most" in source.text else []
-        error = f"the program ended with {clean(ended[-1], 120)!r}; " if ended else ""
+        failed = _error_in(source.text)
+        raised = bool(failed) and "Traceback (most" in source.text
         tables = [text for x in known.values() if x.other_tables is not None for text in x.other_tables(source)]
         lines = listed([repr(clean(line, 60)) for line in seen], limit=3)
         found = listed(tables, 3) if tables else f"no rewards, or a format that no reader knows; seen: {lines}"
-        if not error and not (tables and _has_table(source.text)) and (shown := _without_metrics(source.text)):
+        if not raised and not (tables and _has_table(source.text)) and (shown := _without_metrics(source.text)):
             raise LogReadError(
                 f"expected rows of metrics, found {shown} and no metrics; these stand in the trainer's "
                 f"trainer_state.json, in W&B or TensorBoard, or in its output with logging_steps=1: pass one of these"
             )
+        if failed and not tables:
+            raise LogReadError(
+                f"expected rows of metrics, found none and the error {clean(failed, 160)!r}, which may have stopped "
+                f"the training before its first row; pass the log of one that went on, or a CSV with the columns "
+                "step,reward"
+            )
+        error = f"the last error in the file is {clean(failed, 120)!r}; " if failed else ""
         raise LogReadError(
             f"expected {'rows with a step and a reward' if tables else 'the log of a known trainer'}, found {found}; "
             f"{error}convert it to CSV with the columns step,reward, or pass {MENDING} with one of {', '.join(known)}",

@@ -9,6 +9,7 @@ from bayes_grpo.common.errors import LogReadError
 
 BARS = "\n".join(f"  3%|##   | {i}/2196 [2:06:55<61:15:24, 103.97s/it]" for i in range(75, 98))
 SKIPPED = "Loading\n" + "Warning: Gradient norm too large: 3776.00, skipping update\n" * 20
+FAILED = "10:42 - main - INFO - Loading\n10:43 - wrapper - ERROR - ❌ Failed to load: \ntorchvision was not found\n"
 
 
 @pytest.mark.parametrize(
@@ -16,6 +17,8 @@ SKIPPED = "Loading\n" + "Warning: Gradient norm too large: 3776.00, skipping upd
     [
         (BARS, r"found a progress bar \(97 of 2196 steps\) and no metrics; these stand in .*trainer_state.json"),
         (SKIPPED, r"found 20 skipped updates and no metrics"),
+        (FAILED, r"found none and the error 'Failed to load: torchvision was not found', which may have"),
+        (FAILED + BARS, r"found a progress bar \(97 of 2196 steps\) and no metrics"),
         ("Loading\nnothing\nmore\n", "format that no reader knows"),
     ],
 )
