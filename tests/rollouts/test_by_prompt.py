@@ -7,7 +7,7 @@ import pytest
 
 from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.rollouts.cells import Variances, cells_of, variances_of
-from bayes_grpo.rollouts.groups import _alone, _values, groups_of
+from bayes_grpo.rollouts.groups import _all_equal, _values, groups_of
 from bayes_grpo.rollouts.paired import compare_by_prompt
 from tests.helpers.made_rollouts import graded, rollouts_of
 
@@ -122,7 +122,7 @@ def test_shares_of_smaller_groups_are_means_over_all_choices():
     for size in (2, 3, 4):
         for g in range(3):
             picked = [len(set(x)) == 1 for x in combinations(reward[group == g], size)]
-            assert _alone(counts, n, size)[g] == pytest.approx(np.mean(picked))
+            assert _all_equal(counts, n, size)[g] == pytest.approx(np.mean(picked))
 
 
 def test_prompts_that_come_back_every_step_are_no_noise_of_a_row():
