@@ -147,13 +147,28 @@ def planned_on_bars(text: str, steps: Collection[float]) -> float | None:
 _COUNTED = 2 / 3
 """Share of the rows whose steps a progress bar shows that counts them."""
 _BATCH = re.compile(r"\b([\d,]{1,9}) prompts?\s?(?:/|per|a)\s?step\b", re.IGNORECASE)
+_GROUP = re.compile(
+    r"\b(?:num_|n_)?correct\s?[:=]\s?(\d{1,9})/(\d{1,9})\b[^\n]{0,200}?"
+    r"\breward_groups?\s?[:=]\s?([01]{2,512})(?!\S)"
+)
+"""The rewards of the one group of a row as digits, behind their count: "correct=1/4 reward_groups=0100"."""
 
 
 def settings_in(text: str) -> dict[str, Setting]:
-    """Settings that a banner states in words, as "256 prompts/step"; nothing without one or with several."""
+    """Settings that a banner states in words, as "256 prompts/step", or that all rows show; nothing without them.
+
+    What several lines state in several ways is not known.
+    """
     found = {int(n.replace(",", "") or 0) for n in _BATCH.findall(text)} if "prompt" in text else set()
-    known = Setting(found.pop(), Provenance.CONFIG, "found in the text") if len(found) == 1 else None
-    return {"prompts_per_step": known} if known is not None and known.value else {}
+    known: dict[str, Setting] = {}
+    if len(found) == 1:
+        known["prompts_per_step"] = Setting(found.pop(), Provenance.CONFIG, "found in the text")
+    groups = _GROUP.findall(text) if "reward_group" in text else []
+    sizes = {int(n) if (len(digits), digits.count("1")) == (int(n), int(k)) else 0 for k, n, digits in groups}
+    if len(sizes) == 1:
+        note = "every row lists the rewards of its group as digits"
+        known["group_size"] = Setting(sizes.pop(), Provenance.LOGGED, note)
+    return {name: setting for name, setting in known.items() if setting.value}
 
 
 def nothing_found(expected: str, source: Source) -> LogReadError:
