@@ -139,3 +139,16 @@ def test_the_step_of_roll_is_its_own(write):
     row = 'metrics: {{"critic/score/mean": {}, "critic/entropy/mean": 0.4, "actor/kl_loss": 0.1, "system/step": {}}}'
     run = read_log(write("a.log", "\n".join(row.format(r, i) for i, r in enumerate(REWARD, 7))))
     assert_read(run, step=[7, 8, 9, 10], reward=REWARD)
+
+
+def test_steps_of_a_bar_that_counts_the_batches_of_a_training(write):
+    bar = (
+        "Training Batches Processed:  1%|▏         | {}/804 [58:25<62:28:36, 283.99s/it]2026-06-15 | INFO | Finished\n"
+    )
+    other = "Generating Trajectories: 100%|██████████| 128/128 [00:45<00:00,  2.84it/s]\n"
+    rewards = "reward/avg_pass_at_4: 0.7, reward/avg_raw_reward: 0.{}\n'batch_num_seq': '128'\n"
+    text = [bar.format(i) + other + rewards.format(i) for i in (12, 13, 15)]
+    run = read_log(write("a.txt", "".join(text)))
+    assert_read(run, step=[12, 13, 15], reward=[0.12, 0.13, 0.15], settings={"total_steps": (804, "logged")})
+    falling = read_log(write("b.txt", "".join(reversed(text))))
+    assert_read(falling, step=[1, 2, 3], reward=[0.15, 0.13, 0.12], settings={"total_steps": None})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
+from itertools import pairwise
 
 from bayes_grpo.common.text import counted
 from bayes_grpo.logs.formats import Source
@@ -71,6 +72,23 @@ _REWARD_KEYS = frozenset(k for t in TRAINERS for k in t.keys["reward"] if "/" in
 """Keys that are a trainer's reward wherever they stand."""
 
 
+_NAMED_BAR = re.compile(
+    r"\b(?:Training|Train) (?:Batches|Steps|Iterations)\b[^\n|:]{0,40}:\s{0,9}\d{1,3}%\|[^|\n]{0,400}+\|\s{0,4}"
+    r"(\d{1,9})/(\d{1,9}) \[[^\]\n]{0,80}\]",
+    re.IGNORECASE,
+)
+"""A progress bar that says that it counts steps of the training, as SkyRL draws it between its lines."""
+_BATCHES = re.compile(r"(\d{1,9}) of (\d{1,9}) batches")
+"""The line that such a bar becomes."""
+_AT_BAR = "step of the bar"
+
+
+def _rise(steps: list[float | None]) -> bool:
+    """Whether every row has a step, and one above that of the row before."""
+    known = [step for step in steps if step is not None]
+    return len(known) == len(steps) and all(a < b for a, b in pairwise(known))
+
+
 def _block_rows(text: str) -> Rows:
     """A row for every heading with a step, of the numbers that the lines below name once.
 
@@ -78,7 +96,11 @@ def _block_rows(text: str) -> Rows:
     """
     blocks: list[tuple[re.Match[str], list[tuple[str, str]]]] = []
     alone: list[dict[str, float]] = [{}]
-    for line, _ in lines_of(text):
+    bar = None
+    for line, _ in lines_of(_NAMED_BAR.sub(r"\n\1 of \2 batches\n", text)):
+        if (shown := _BATCHES.fullmatch(line)) is not None:
+            bar = shown
+            continue
         if not blocks and line[:1] == "{" and len(pairs := _DICT_PAIR.findall(line)) >= LEAST_KEYS:
             alone[-1].update({name: to_float(value) for name, value in pairs})
             if not any(normal(name) in _REWARD_KEYS for name in alone[-1]):
@@ -93,17 +115,24 @@ def _block_rows(text: str) -> Rows:
             blocks[-1][1].extend(_block_pairs(line))
         else:
             row = {name: to_float(value) for name, value in _block_pairs(line)}
-            if any(name in alone[-1] and normal(name) in _REWARD_KEYS for name in row):
+            rewards = [name for name in row if normal(name) in _REWARD_KEYS]
+            if any(name in alone[-1] for name in rewards):
                 alone.append({})
+            if rewards and bar is not None:
+                alone[-1].setdefault(_AT_BAR, float(bar[1]))
             alone[-1].update(row)
     rewarded = any(normal(name) in _REWARD_KEYS for row in alone for name in row)
     pasted = len(text) <= PASTED
     kept = rewarded or pasted
     if pasted and not rewarded and len(alone[-1]) >= LEAST_KEYS:
         rewarded = any(map(is_total_reward, alone[-1]))  # the results of one step, a line each
+    placed = _rise([row.get(_AT_BAR) for row in alone if row])
     for row in () if blocks or not kept else alone:
+        step = row.pop(_AT_BAR, None)
         named = {k: v for k, v in row.items() if rewarded or ("/" in k and not names_reward((k,)))}
-        if named:  # without a reward, for the refusal
+        if named and step is not None and bar is not None and placed:
+            yield {"step": step, **named}, float(bar[2])
+        elif named:  # without a reward, for the refusal
             yield named, None
     for heading, pairs in blocks:
         names = Counter(name for name, _ in pairs)
