@@ -25,7 +25,9 @@ _PREPARING = re.compile(
 )
 """What stands before a bar that counts no training."""
 _REWARD = re.compile(r"reward|score|\br_mean|\bmean_r\b", re.IGNORECASE)
-_TIMED = re.compile(r"timing|profiling|duration|_time\b|time[ _]taken", re.IGNORECASE)
+_TIMED = re.compile(
+    r"timing|profiling|duration|_time\b|time[ _]taken|(?:\b|_)(?:cal|calc|calculate|compute)_", re.IGNORECASE
+)
 """A name of how long something took, as the computation of rewards."""
 _MEAN_OF = re.compile(r"(?:mean|avg|average)[_ ]|[_ ](?:mean|avg)\b", re.IGNORECASE)
 _PREFIX = re.compile(r"^\s*\([\w.]+ pid=\d+(?:, ip=[\d.:a-f]+)?\)\s?")

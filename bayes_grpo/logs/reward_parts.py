@@ -25,7 +25,7 @@ _FORM = re.compile(
 )
 OF_EVALUATION = re.compile(r"(?:(?:^|[/_])(?:eval|val|validation|test|dev|heldout|held_out)|^valid)(?:[-/_]|$)")
 NOT_A_MEAN = re.compile(
-    r"std|stdev|variance|\bvar\b|(?<![a-z])(?:min|max)(?:imum)?(?![a-z])|p10|p90|median|eval|^valid|(?:^|[/_])val(?:[-/_]|idat|ue)|(?<!la)test|zero|count|frac|weight|kl|runtime|time|timing|diff"
+    r"std|stdev|variance|\bvar\b|(?<![a-z])(?:min|max)(?:imum)?(?![a-z])|p10|p90|median|eval|^valid|(?:^|[/_])val(?:[-/_]|idat|ue)|(?<!la)test|zero|count|frac|weight|kl|runtime|time|timing|diff|(?:^|[/_])(?:cal|calc|calculate|compute)_"
 )
 _FUNCTION = re.compile(r"reward_(?:func|fn|function)(?:[/_]mean)?$")
 """The end of a key that is the mean of a reward function, whatever its weight."""

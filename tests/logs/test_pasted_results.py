@@ -42,6 +42,13 @@ def test_how_long_rewards_took_is_no_reward(write):
     assert_read(read_log(write("a.txt", text)), reward=[-0.06], keys={"reward": "reward/avg_raw_reward"})
 
 
+@pytest.mark.parametrize("key", ["cal_adv_and_returns", "compute_reward", "calculate_rewards"])
+def test_a_step_of_the_computation_is_no_reward(write, key):
+    table = f"├── Metric Table ──┤\n│ Global Step:    1/50 │ Progress: │\n│actor/run_training=62.6  │{key}=0.0054  │\n"
+    with pytest.raises(LogReadError):
+        read_log(write("a.txt", f"{table}│ Step Time: 90.5s │\n"))
+
+
 RESULTS = "The gate ended:\n\n- Job: `3086`\n- Step time: 370.57 seconds\n- Mean length: 6,064.03 tokens\n"
 
 
