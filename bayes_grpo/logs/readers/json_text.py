@@ -327,6 +327,16 @@ def _named_lists(text: str) -> list[dict[str, Any]]:
     return records if records[0] else []
 
 
+_BATCH = 64
+"""Values of 0 and 1 up to which a list alone is of one step; a series of steps has averages, or is longer."""
+
+
+def _of_one_batch(lists: Mapping[str, list[str]]) -> list[float] | None:
+    """The only list that a text holds, where it reads like a script's print of the rewards of one step; else None."""
+    values = [to_float(x) for x in next(iter(lists.values()))] if len(lists) == 1 else []
+    return values if 1 < len(values) <= _BATCH and {*values} <= {0.0, 1.0} else None
+
+
 def _sniff_named_lists(source: Source) -> Evidence | None:
     """Recognizes lists of numbers of which one is named as a reward, where nothing else fits."""
     found = _named_lists(source.head) if "[" in source.head else []
@@ -340,6 +350,9 @@ def _read_named_lists(source: Source, wanted: str | None) -> Parsed:
         raise nothing_found("lists such as 'rewards = [0.1, 0.2]'", source)
     if len(found) > 1:
         return parsed_rows(found)
+    if (numbers := _of_one_batch(found[0])) is not None:
+        note = f"{len(numbers)} values of 0 and 1: taken for the completions of one step, not for steps"
+        return parsed_rows([{"rewards": numbers}]).noted(Caution(note))
     return Parsed(Table.from_columns(number_lists(found[0])), notes=(f"lists named {listed(found[0])}",))
 
 
