@@ -28,7 +28,8 @@ GENERIC = trainer_row(
         group_rewards/std grouped_rewards_std std;
         frac_reward_zero_std: frac_reward_zero_std zvf zero_variance_frac zero_std_frac zero_std_ratio frac_zero_std
         flat_group_fraction zero_std_group_ratio zero_advantage_fraction degenerate_frac;
-        entropy: ~entropy policy/entropy token_entropy optim/entropy ~policy_entropy;
+        entropy: ~entropy policy/entropy token_entropy optim/entropy ~policy_entropy
+        actor_entropy;
         kl: ~kl kl_divergence kl_div approx_kl kl_loss kl_k3 reference_kl ref_kl ~exact_kl ~kl_penalty=penalty;
         clip_ratio: clip_ratio/region_mean clip_ratio clip_frac clipfrac clip_fraction train_clip_fraction
         cispo_clip_ratio;

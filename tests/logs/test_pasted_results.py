@@ -49,6 +49,23 @@ def test_a_step_of_the_computation_is_no_reward(write, key):
         read_log(write("a.txt", f"{table}│ Step Time: 90.5s │\n"))
 
 
+def test_a_list_of_zeros_and_ones_alone_is_one_step(write):
+    run = read_log(write("a.txt", "accuracy rewards: [0.0, 1.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0]\n--------\n"))
+    assert_read(run, "the completions of one step", reward=[0.375])
+    series = read_log(write("b.txt", "accuracy rewards: [0.0, 0.5, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0]\n"))
+    assert_read(series, reward=[0, 0.5, 0, 1, 1, 0, 0, 0])
+
+
+def test_statistics_named_in_parentheses_below_a_ruled_title_with_its_step(write):
+    blocks = (
+        f"===== RANK(0): Core Metrics (Step: {i}) =====\n\n--- Overall ---\nStep Time      : 90.5 s\n"
+        f"Critic Rewards (Mean/Min/Max): {r} / 0.000 / 1.000\nResponse Length (Mean/Max)  : 23{i}.0 / 256\n"
+        for i, r in enumerate(REWARD, 1)
+    )
+    run = read_log(write("a.txt", "\n".join(blocks)))
+    assert_read(run, step=[1, 2, 3, 4], reward=REWARD, signals={"completion_length": [231, 232, 233, 234]})
+
+
 RESULTS = "The gate ended:\n\n- Job: `3086`\n- Step time: 370.57 seconds\n- Mean length: 6,064.03 tokens\n"
 
 

@@ -25,6 +25,11 @@ _HEADING = re.compile(
     re.IGNORECASE,
 )
 """A line that holds nothing but the step."""
+_RULED = re.compile(
+    r"[^\w\n]{3,80}[^\n]{1,80}\((?:step|iteration|iter|update)\s?[:=#]?\s?(\d{1,12})(?:\s?/\s?(\d{1,12}))?\)[^\w\n]{3,80}",
+    re.IGNORECASE,
+)
+"""A title between rules with its step in parentheses, such as "=== Metrics (Step: 3) ===" has."""
 _DONE = re.compile(
     r"[^\n]{0,200}\b(?:train|training|global)[ _]step (\d{1,12})\s?(?:/|of)\s?(\d{1,12}) "
     r"(?:done|finished|completed?)\W{0,9}",
@@ -45,6 +50,12 @@ _MEAN_AND_STD = re.compile(
     rf"(?:σ|std)\s?=\s?{NUMBER}(?![\w.]).*"
 )
 """A line of a mean with its standard deviation, "Total Rewards: μ=0.4, σ=0.2"."""
+_STATISTICS = re.compile(
+    r"[^\w\n]{0,40}([A-Za-z_][\w./@ -]{0,60}?)\s?\(((?:mean|min|max|std)(?:/(?:mean|min|max|std)){1,3})\)"
+    r"\s{0,20}:\s{0,20}([-+\d.eE]{1,30}(?:\s?/\s?[-+\d.eE]{1,30}){1,3})\s*",
+    re.IGNORECASE,
+)
+"""A line of statistics whose names stand in parentheses, "Rewards (Mean/Min/Max): 0.2 / 0.0 / 1.0"."""
 _CELLS = re.compile("[|│┃║]")
 _CELL_OF_NAME = re.compile(r"[A-Za-z_][\w./@ -]{0,80}")
 
@@ -58,6 +69,9 @@ def _block_pairs(text: str) -> list[tuple[str, str]]:
         return [(pair[1], pair[2])]
     if "=" in text and (pair := _MEAN_AND_STD.fullmatch(text)) is not None:
         return [(pair[1], pair[2]), (std_of(pair[1]), pair[3])]
+    if "/" in text and (found := _STATISTICS.fullmatch(text)) is not None:
+        names, numbers = found[2].lower().split("/"), found[3].split("/")
+        return [(f"{found[1]}/{name}", x) for name, x in zip(names, numbers, strict=False)]
     cells = [cell.strip() for cell in _CELLS.split(text.strip("|│┃║ "))] if _CELLS.search(text) else []
     if len(cells) > 1 and len(cells) % 2 == 0 and all(map(_CELL_OF_NAME.fullmatch, cells[::2])):
         in_turn = [(name, x) for name, x in zip(cells[::2], cells[1::2], strict=True) if math.isfinite(to_float(x))]
@@ -109,7 +123,12 @@ def _block_rows(text: str) -> Rows:
             continue
         line = _SUMMARY_LINE.sub(r"\1: ", line)
         cell = line.strip("│┃║ ").partition("│")[0]
-        if (heading := _HEADING.fullmatch(line) or _HEADING.fullmatch(cell) or _DONE.fullmatch(line)) is not None:
+        if (
+            heading := _HEADING.fullmatch(line)
+            or _HEADING.fullmatch(cell)
+            or _DONE.fullmatch(line)
+            or _RULED.fullmatch(line)
+        ) is not None:
             blocks.append((heading, []))
         elif blocks:
             blocks[-1][1].extend(_block_pairs(line))
