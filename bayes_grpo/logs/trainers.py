@@ -36,13 +36,13 @@ GENERIC = trainer_row(
         grad_norm: ~grad_norm gradient_norm optim/grad_norm gnorm grad;
         stiffness: curvature/stiffest; stability_margin: curvature/margin;
         completion_length: completions/mean_length ~completion_length ~response_length ~completion_len ~response_len
-        ~gen_length resp_len avg_response_token_length avg_gen_tokens mean_length avg_length avg_sequence_length
-        train_mean_length mean_generation_length mean_len avg_len avglen len length gen_len mean_tokens avg_tokens
-        seq._length;
+        ~completion_tokens ~gen_length resp_len avg_response_token_length avg_gen_tokens mean_length avg_length
+        avg_sequence_length train_mean_length mean_generation_length mean_len avg_len avglen len length gen_len
+        mean_tokens avg_tokens seq._length;
         learning_rate: learning_rate lr optim/lr optim/learning_rate;
         loss: ~loss ~train_loss policy_loss pg_loss training_loss grpo_loss total_loss;
-        accuracy: ~accuracy ~accuracies acc train_accuracy correct success_rate train_success_rate solve_rate
-        canonical_pass_rate;
+        accuracy: ~accuracy ~accuracies acc train_accuracy correct success success_rate train_success_rate
+        solve_rate canonical_pass_rate;
         completions_clipped_ratio: completions_clipped_ratio completions/clipped_ratio truncation_rate truncated_ratio
         trunc_rate trunc_ratio truncated_frac truncation clipped_ratio truncated_completions_ratio
         ~truncated_completions;

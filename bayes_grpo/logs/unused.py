@@ -68,7 +68,7 @@ _LOOKS_LIKE: Mapping[str, tuple[str, float, float]] = {
     "clip_ratio": (r"clip", 0.0, 1.0),
     "learning_rate": (r"(?:^|[^a-z])lr(?:$|[^a-z])|learning", 0.0, 0.1),
     "loss": (r"loss|objective", -math.inf, math.inf),
-    "accuracy": (r"acc|correct|solve|success|pass", 0.0, 1.0),
+    "accuracy": (r"(?<!j)acc|correct|solve|success|pass", 0.0, 1.0),
     "reward_std": (r"^(?!.*(?:zero|frac|adv|token|len)).*(?:std|spread)", 0.0, math.inf),
     "frac_reward_zero_std": (r"(?<!non)(?<!non_)zero|flat|degenerate|no_spread", 0.0, 1.0),
     "completions_clipped_ratio": (r"trunc|cut_off|max_len|no_eos", 0.0, 1.0),
@@ -81,7 +81,7 @@ _LOWER_IS_BETTER = re.compile(
     r"loss|error|violat|perplex|ppl|(?:^|[^a-z])[wc]er(?:$|[^a-z])|fail|invalid|toxic|halluc|regret|mistake|wrong|refus|false_"
 )
 """Words of what is no reward, held out or not: less of it is better."""
-_SCORE = re.compile(r"acc|correct|solve|success|pass_?(?:at|@)")
+_SCORE = re.compile(r"(?<!j)acc|correct|solve|success|pass_?(?:at|@)")
 
 
 def suggested_keys(table: Table, unused: Mapping[str, str], known: Collection[str]) -> dict[str, tuple[str, ...]]:
@@ -92,7 +92,11 @@ def suggested_keys(table: Table, unused: Mapping[str, str], known: Collection[st
     for name, (words, low, high) in _LOOKS_LIKE.items():
         if name in known:
             continue
-        fits = [k for k in free if re.search(words, normal(k)) and low <= ranges[k][0] < ranges[k][1] <= high]
+        fits = [
+            k
+            for k in free
+            if normal(k) != name and re.search(words, normal(k)) and low <= ranges[k][0] < ranges[k][1] <= high
+        ]
         if name == "heldout":  # scores of seldom rows are those of an evaluation
             fits = [k for k in fits if not _LOWER_IS_BETTER.search(normal(k))]
             scores = [k for k in free if _SCORE.search(normal(k)) and ranges[k][1] <= 1.0 and k not in fits]

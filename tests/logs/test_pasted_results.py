@@ -66,6 +66,22 @@ def test_statistics_named_in_parentheses_below_a_ruled_title_with_its_step(write
     assert_read(run, step=[1, 2, 3, 4], reward=REWARD, signals={"completion_length": [231, 232, 233, 234]})
 
 
+def test_tokens_of_completions_and_success_in_a_table(write):
+    rows = "".join(f"  | {i} | {r} | {460 + i} | {r / 2} | 0.2{i} |\n" for i, r in enumerate(REWARD))
+    names = "  | step | mean reward | mean completion tokens | success | jaccard |\n  |---|---|---|---|---|\n"
+    run = read_log(write("a.md", f"- It passed:\n\n{names}{rows}"))
+    lengths, successes = [460, 461, 462, 463], [r / 2 for r in REWARD]
+    assert_read(run, reward=REWARD, signals={"completion_length": lengths, "accuracy": successes})
+    assert not run.suggested
+
+
+def test_a_key_is_not_offered_for_the_signal_of_its_own_name(write):
+    rows = '{"step": 1, "reward": 0.6, "kl": 0.0, "loss": 0.1}\n{"reward": 0.5, "kl": 0.5, "loss": 0.2}\n'
+    run = read_log(write("a.jsonl", rows))
+    assert "kl" not in run.signals
+    assert "kl" not in run.suggested
+
+
 RESULTS = "The gate ended:\n\n- Job: `3086`\n- Step time: 370.57 seconds\n- Mean length: 6,064.03 tokens\n"
 
 
