@@ -82,6 +82,14 @@ def test_a_key_is_not_offered_for_the_signal_of_its_own_name(write):
     assert "kl" not in run.suggested
 
 
+def test_numbers_between_backticks_below_steps_that_are_completed(write):
+    notes = "".join(
+        f"- Step {i} completed:\n  - generate `47.{i}s`; raw reward `{r}`, pass@4 `0.9`\n  - it went on at `16:0{i}`.\n"
+        for i, r in enumerate(REWARD, 1)
+    )
+    assert_read(read_log(write("a.md", notes)), step=[1, 2, 3, 4], reward=REWARD, keys={"reward": "raw reward"})
+
+
 RESULTS = "The gate ended:\n\n- Job: `3086`\n- Step time: 370.57 seconds\n- Mean length: 6,064.03 tokens\n"
 
 

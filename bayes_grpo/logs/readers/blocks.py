@@ -21,10 +21,11 @@ _HEADING = re.compile(
     r"[^\w\n]{0,80}(?:(?:\w{1,80}\] - |(?:\w{1,40} ){1,2})?metrics |epoch [\d/]{1,9}[,;: |-]{1,3}|global |training |"
     r"train |learning )?"
     r"(?:step|iteration|iter|update)"
-    r"\s{0,4}[:#=]?\s{0,4}(\d{1,12})(?:\s?(?:/|of)\s?(\d{1,12}))?[^\w\n]{0,80}",
+    r"\s{0,4}[:#=]?\s{0,4}(\d{1,12})(?:\s?(?:/|of)\s?(\d{1,12}))?"
+    r"(?: (?:completed|done|reached|finished))?[^\w\n]{0,80}",
     re.IGNORECASE,
 )
-"""A line that holds nothing but the step."""
+"""A line that holds nothing but the step, or that it is done."""
 _RULED = re.compile(
     r"[^\w\n]{3,80}[^\n]{1,80}\((?:step|iteration|iter|update)\s?[:=#]?\s?(\d{1,12})(?:\s?/\s?(\d{1,12}))?\)[^\w\n]{3,80}",
     re.IGNORECASE,
@@ -56,6 +57,8 @@ _STATISTICS = re.compile(
     re.IGNORECASE,
 )
 """A line of statistics whose names stand in parentheses, "Rewards (Mean/Min/Max): 0.2 / 0.0 / 1.0"."""
+_QUOTED = re.compile(rf"(?:\A\W{{0,9}}|[,;] )([A-Za-z_][\w/@-]{{0,40}}(?: [\w/@-]{{1,40}})?) `{NUMBER}(?:m?s)?`")
+"""A name and its number between backticks, as notes have them: "raw reward `0.33`, pass@4 `0.56`"."""
 _CELLS = re.compile("[|│┃║]")
 _CELL_OF_NAME = re.compile(r"[A-Za-z_][\w./@ -]{0,80}")
 
@@ -72,6 +75,8 @@ def _block_pairs(text: str) -> list[tuple[str, str]]:
     if "/" in text and (found := _STATISTICS.fullmatch(text)) is not None:
         names, numbers = found[2].lower().split("/"), found[3].split("/")
         return [(f"{found[1]}/{name}", x) for name, x in zip(names, numbers, strict=False)]
+    if "`" in text and (quoted := _QUOTED.findall(text)):
+        return quoted
     cells = [cell.strip() for cell in _CELLS.split(text.strip("|│┃║ "))] if _CELLS.search(text) else []
     if len(cells) > 1 and len(cells) % 2 == 0 and all(map(_CELL_OF_NAME.fullmatch, cells[::2])):
         in_turn = [(name, x) for name, x in zip(cells[::2], cells[1::2], strict=True) if math.isfinite(to_float(x))]
