@@ -43,7 +43,7 @@ PROGRAMS = 128
 _WIDE = {"xla_cpu_prefer_vector_width": 512}
 """Vectors as wide as the processor has them; XLA would stop at 256 bits. A tenth to a quarter faster with AVX-512."""
 _QUICK = {"xla_backend_optimization_level": 1, "xla_llvm_disable_expensive_passes": True}
-"""For programs over draws that run a few times: compiled in 15 to 25% less time, and as fast."""
+"""For programs over draws that run a few times: compiled in 12 to 25% less time, and about as fast."""
 _BORROWED = {"jax_persistent_cache_min_compile_time_secs": 0.2, "jax_persistent_cache_min_entry_size_bytes": 0}
 _STATES = ("jax_enable_x64", "jax_default_matmul_precision", "jax_default_prng_impl", "jax_threefry_partitionable")
 """Settings of JAX by which the text of our programs differs."""
