@@ -90,6 +90,17 @@ def test_numbers_between_backticks_below_steps_that_are_completed(write):
     assert_read(read_log(write("a.md", notes)), step=[1, 2, 3, 4], reward=REWARD, keys={"reward": "raw reward"})
 
 
+def test_a_bar_of_minibatches_with_short_names_is_a_step(write):
+    bars = "".join(
+        f"Train epoch [1/1]: {50 * i}%|███| {i}/2 [00:0{i}<00:01, 1.5s/it, pg=0.1, rm={r + i / 10:.1f}, ret=-0.1, "
+        f"glen={100 * i}, tlen=264, kl=0.02, act_lr=1e-6]\n"
+        for r in (0.1, 0.3)
+        for i in (1, 2)
+    )
+    run = read_log(write("a.log", bars))
+    assert_read(run, reward=[0.25, 0.45], signals={"completion_length": [150, 150], "kl": [0.02, 0.02]})
+
+
 RESULTS = "The gate ended:\n\n- Job: `3086`\n- Step time: 370.57 seconds\n- Mean length: 6,064.03 tokens\n"
 
 

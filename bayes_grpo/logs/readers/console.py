@@ -246,9 +246,28 @@ def _share(name: str, value: str, of: str | None) -> float:
 
 
 _SHOWN_BAR = re.compile(
-    r"(\d{1,9})(?:/(\d{1,9})|it) \[(?>[^\]\n=]{0,60}?(?:it/s|s/it))\s?,\s{0,2}([^\]\n]{3,1000}+)(\]|$)", re.MULTILINE
+    r"(\d{1,9})(?:/(\d{1,9})|it) \[(?>[^\]\n=]{0,60}?(?:it/s|s/it)|[\d:<?]{5,30})\s?,\s{0,2}([^\]\n]{3,1000}+)(\]|$)",
+    re.MULTILINE,
 )
 _SHOWN_PAIR = re.compile(r"([A-Za-z_][\w./@ ]{0,60}?)\s?=\s{0,8}([-+.\w%]{1,40})")
+
+_OF_PASS = {"rm": "reward", "glen": "response_length", "pg": "policy_loss", "act_lr": "learning_rate", "kl": "kl"}
+"""Short names on OpenRLHF's bar of the minibatches of a step, and what they mean."""
+
+
+def _bars_of_passes(text: str) -> list[dict[str, float]]:
+    """The mean over the minibatches of each step whose bar of OpenRLHF was shown to its end."""
+    rows, shown = [], {}
+    for done, planned, metrics, _ in _SHOWN_BAR.findall(text):
+        pairs = {key.strip(): to_float(value) for key, value in _SHOWN_PAIR.findall(metrics)}
+        if "rm" in pairs and "glen" in pairs:
+            shown[done] = {name: pairs[key] for key, name in _OF_PASS.items() if key in pairs}
+            if done == planned:
+                rows.append(
+                    {k: sum(x.get(k, x0) for x in shown.values()) / len(shown) for k, x0 in shown[done].items()}
+                )
+                shown = {}
+    return rows
 
 
 def _bar_rows(text: str) -> Rows:
@@ -256,6 +275,9 @@ def _bar_rows(text: str) -> Rows:
 
     Where bars are shown at their end alone, as those of the rollouts of a step, each is a row.
     """
+    if "glen=" in text and (passes := _bars_of_passes(ANSI.sub("", text))):
+        yield from ((row, None) for row in passes)
+        return
     shown: dict[str, dict[int, dict[str, float]]] = {}
     ended: dict[str, list[dict[str, float]]] = {}
     for done, planned, metrics, whole in _SHOWN_BAR.findall(ANSI.sub("", text)):
