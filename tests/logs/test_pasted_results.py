@@ -4,6 +4,7 @@ import pytest
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.logs import read_log
+from bayes_grpo.logs.run import Caution
 from tests.logs.log_samples import assert_read
 
 REWARD = [0.2, 0.35, 0.3, 0.5]
@@ -99,6 +100,13 @@ def test_a_bar_of_minibatches_with_short_names_is_a_step(write):
     )
     run = read_log(write("a.log", bars))
     assert_read(run, reward=[0.25, 0.45], signals={"completion_length": [150, 150], "kl": [0.02, 0.02]})
+
+
+def test_the_middle_of_a_range_is_a_caution(write):
+    table = "| Step | Train reward |\n|---|---|\n| 0 | ~ -0.4 |\n| 5 | ~ 0.1 |\n| 40 | ~ +0.5 to +0.7 |\n"
+    run = read_log(write("a.md", table))
+    assert_read(run, reward=[-0.4, 0.1, 0.6])
+    assert any(isinstance(note, Caution) and "the middle is read" in note for note in run.notes)
 
 
 RESULTS = "The gate ended:\n\n- Job: `3086`\n- Step time: 370.57 seconds\n- Mean length: 6,064.03 tokens\n"

@@ -28,6 +28,7 @@ from bayes_grpo.logs.formats import HEAD, NO_REWARDS, Evidence, Parsed, Reader, 
 from bayes_grpo.logs.grids import COUNTERS, STEP_COLUMNS, Grid, html_grids, text_grids, unrepeated
 from bayes_grpo.logs.keyindex import KeyIndex, normal, of_evaluation, with_evaluation_keys
 from bayes_grpo.logs.lines import is_total_reward, names_reward, planned_in, std_of
+from bayes_grpo.logs.run import Caution
 from bayes_grpo.logs.table import RUN_KEYS, Table, to_float
 from bayes_grpo.logs.trainers import GENERIC
 
@@ -153,7 +154,9 @@ def _metrics(grid: Grid) -> Parsed | None:
         return None
     measured = [i for i, name in enumerate(names) if normal(name) not in STEP_COLUMNS]
     ranges = sum(range_in(row[i]) is not None for row in grid.rows for i in measured if i < len(row))
-    note = (f"{counted(ranges, 'cell')} with the ends of a range, of which the middle is read",) if ranges else ()
+    note = (
+        (Caution(f"{counted(ranges, 'cell')} with the ends of a range, of which the middle is read"),) if ranges else ()
+    )
     return Parsed(table, total_steps=grid.planned, notes=note)
 
 
