@@ -219,3 +219,21 @@ def test_steps_of_a_bar_that_counts_the_batches_of_a_training(write):
     assert_read(run, step=[12, 13, 15], reward=[0.12, 0.13, 0.15], settings={"total_steps": (804, "logged")})
     falling = read_log(write("b.txt", "".join(reversed(text))))
     assert_read(falling, step=[1, 2, 3], reward=[0.15, 0.13, 0.12], settings={"total_steps": None})
+
+
+def test_a_panel_of_metrics_by_their_kind(write):
+    bar = "─" * 40
+    panel = (
+        f"╭{bar} Metrics {bar}╮\n"
+        "│  loss       policy_avg: 0.01 | kl_avg: 0.02                            │\n"
+        "│  objective  scores: 0.{0} | verifiable_correct_rate: 0.40 |              │\n"
+        "│             verifiable_reward: 4.{0}                                     │\n"
+        "│  other      episode: 512 | training_step: {0} | epoch: 0.01 | lr: 5.00e-07 │\n"
+        "│  val        sequence_lengths: 812.{0} | stop_rate: 0.98                  │\n"
+        f"╰{bar}─────────{bar}╯\n"
+    )
+    text = "".join(f"2026-01-01 - INFO - packing\n{panel.replace('{0}', str(i))}" for i in (2, 3, 4))
+    run = read_log(write("a.txt", text))
+    assert_read(run, step=[2, 3, 4], keys={"reward": "objective/verifiable_reward"}, reward=[4.2, 4.3, 4.4])
+    assert run.signals["completion_length"].tolist() == [812.2, 812.3, 812.4]
+    assert read_log(write("b.txt", panel.replace("{0}", "7"))).step.tolist() == [7]

@@ -91,6 +91,30 @@ _REWARD_KEYS = frozenset(k for t in TRAINERS for k in t.keys["reward"] if "/" in
 """Keys that are a trainer's reward wherever they stand."""
 
 
+_PANEL = re.compile(r"^╭─{1,400} Metrics ─{1,400}╮\n((?:│[^\n]{0,2000}│\n){1,400})╰─", re.MULTILINE)
+"""The panel that open-instruct prints of a step: a row for each kind of metrics, "│ val  a: 0.5 | b: 2.0 │"."""
+_GOES_ON = "     "
+"""How a row of such a panel begins that goes on with the one above, whose kind of metrics it does not repeat."""
+_STEP_OF_PANEL = re.compile(r"(?<![\w/])training_step: (\d{1,12})(?![\d.])")
+
+
+def _unpacked(panel: re.Match[str]) -> str:
+    """A panel of metrics as lines of one each, below its step."""
+    kinds: dict[str, str] = {}
+    kind = ""
+    for row in (line.strip("│") for line in panel[1].splitlines()):
+        name, _, values = ("", "", row) if row.startswith(_GOES_ON) else row.strip().partition("  ")
+        kind = name or kind
+        kinds[kind] = f"{kinds.get(kind, '')} {values.strip()}"
+    step = next((found[1] for x in kinds.values() if (found := _STEP_OF_PANEL.search(x)) is not None), None)
+    pairs = [
+        pair.strip() if kind == "other" else f"{kind}/{pair.strip()}"
+        for kind, text in kinds.items()
+        for pair in text.split(" | ")
+    ]
+    return "\n".join([f"step {step}", *pairs]) if step is not None else panel[0]
+
+
 _NAMED_BAR = re.compile(
     r"\b(?:Training|Train) (?:Batches|Steps|Iterations)\b[^\n|:]{0,40}:\s{0,9}\d{1,3}%\|[^|\n]{0,400}+\|\s{0,4}"
     r"(\d{1,9})/(\d{1,9}) \[[^\]\n]{0,80}\]",
@@ -116,6 +140,7 @@ def _block_rows(text: str) -> Rows:
     blocks: list[tuple[re.Match[str], list[tuple[str, str]]]] = []
     alone: list[dict[str, float]] = [{}]
     bar = None
+    text = _PANEL.sub(_unpacked, text) if "─ Metrics ─" in text else text
     for line, _ in lines_of(_NAMED_BAR.sub(r"\n\1 of \2 batches\n", text)):
         if (shown := _BATCHES.fullmatch(line)) is not None:
             bar = shown
