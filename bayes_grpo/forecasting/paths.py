@@ -53,7 +53,7 @@ def predict(draws: Draws, picks: np.ndarray, future: FutureGrid, seed: int) -> P
     noise[:, first : first + h] = later.standard_normal((total, h, n + 2), np.float32)
     each = (draws.picked(picks), start, noise)
     ends = np.array([first, first + h])
-    latent, trend, shown, fixed = over_draws(_path, (draws.regime,), each, prior, rows, ends, rarely=True)
+    latent, trend, shown, fixed = over_draws(_path, (draws.regime,), each, prior, rows, ends)
     ahead = slice(first, first + h)
     return Paths(latent[:, ahead], trend[:, ahead], shown[:, ahead], fixed)
 

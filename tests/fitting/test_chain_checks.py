@@ -38,7 +38,7 @@ def test_checks_are_those_of_arviz(shape, memory, kind):
         array_stats.ess(x, method="tail", prob=(0.05, 0.95)),
     )
     ours = chain_checks.rhat(x), chain_checks.bulk_size(x), chain_checks.tail_size(x)
-    np.testing.assert_allclose(ours, [float(v) for v in theirs], rtol=1e-9)
+    np.testing.assert_allclose(ours, np.asarray(theirs, float), rtol=1e-9)
     np.testing.assert_allclose(chain_checks.bfmi(x), array_stats.bfmi(x), rtol=1e-12)
 
 
