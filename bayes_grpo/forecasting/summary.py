@@ -290,8 +290,8 @@ def _begun_at(f: Forecast, now: Interval) -> Forecast:
     """The paths moved to where the reward stands, so that what is said of now, later and the gain adds up.
 
     The regimes and the path of the reward are two models, and see the present up to one standard deviation of a row
-    apart. As far as they move, regimes predict best; where from does not matter: over 185 beginnings of 65 public
-    logs the reward ahead lay .75 such deviations from paths that begin at its own path, .78 from others.
+    apart. Where paths begin makes no difference to how close they come: over 314 beginnings of public logs the reward
+    ahead lay .84 such deviations from those moved here and from those left where the regimes see the present.
     """
     move = now.median - float(np.median(f.latent_now))
 
