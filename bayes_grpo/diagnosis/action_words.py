@@ -34,6 +34,11 @@ def _filled(said: Template, a: Action) -> str:
     return said.format(**_fields(a)) if isinstance(said, str) else said(a)
 
 
+def _stop_first(a: Action) -> str:
+    """What goes before an action that needs the training stopped, unless it has ended."""
+    return "" if a.ended else "stop, and "
+
+
 def _fields(a: Action) -> dict[str, Any]:
     """What a template may name: the numbers, the checkpoint or resume, the chance that going on pays."""
     n = a.numbers
@@ -42,7 +47,7 @@ def _fields(a: Action) -> dict[str, Any]:
         gain = f"{percent(n['p_gain'])} chance of a gain above {n['threshold']:.2g} by step {n['until']:g}"
     return dict(n) | {
         "step": a.step,
-        "stop": "" if a.ended else "stop, and ",
+        "stop": _stop_first(a),
         "at": step_name(a),
         "gain": gain,
         "pays": percent(n["pays"]) if "pays" in n else "",
@@ -111,8 +116,7 @@ def _compare_resume(a: Action) -> str:
     check = "the optimizer state is loaded, the learning rate and the data order continue"
     changes = ", ".join(part.clause for part in a.parts)
     seen = f" (here {changes})" if changes else ""
-    stop = "" if a.ended else "stop, and "
-    return f"{stop}compare both sides of the resume at {step_name(a)}: {check}{seen}"
+    return f"{_stop_first(a)}compare both sides of the resume at {step_name(a)}: {check}{seen}"
 
 
 _LOOK: Mapping[str, str] = {

@@ -21,6 +21,7 @@ from bayes_grpo.diagnosis.records import Finding, FindingKind
 from bayes_grpo.diagnosis.status import MODES, Answer, Status, StatusWord
 from bayes_grpo.diagnosis.story import kind_of, over_findings, resume_at
 from bayes_grpo.diagnosis.strain import scheduled_part, swings
+from bayes_grpo.signals.run_paths import never_changes
 from bayes_grpo.signals.thresholds import THRESHOLDS
 
 BROKE = ("dynamical_instability", "lost_values")
@@ -166,13 +167,11 @@ def _evaluation(facts: Facts) -> Answer | None:
 
 
 def _evaluation_constant(facts: Facts) -> Answer | None:
-    """An evaluation reward that never changes, away from the ends of its range: no update reaches the policy."""
+    """An evaluation reward that never changes under a train reward that does not rise: no update reaches the policy."""
     path = facts.view.held_out
-    if path is None or not path.logged.constant or path.logged.rows < THRESHOLDS.direct_rows or facts.rose:
+    if path is None or facts.rose or not never_changes(path):
         return None
     now = float(path.logged.value[-1])
-    if now in (0.0, 1.0):
-        return None
     numbers = {"now": now, "evaluations": path.logged.rows}
     found = Finding(
         kind="evaluation_constant", signals=(facts.view.paths.held_out_key,), numbers=numbers, probability=_SEEN

@@ -160,6 +160,15 @@ def fit_reward(
     )
 
 
+def never_changes(path: SignalPath) -> bool:
+    """Whether an evaluation reward is the same every time, as of a policy that no update reaches.
+
+    At 0 or 1 it says nothing: none, or all, may be solved by a policy that still moves.
+    """
+    logged = path.logged
+    return logged.constant and logged.rows >= THRESHOLDS.direct_rows and float(logged.value[-1]) not in (0.0, 1.0)
+
+
 def best_checkpoint(paths: RunPaths) -> float | None:
     """Step of the best evaluation or gold reward, by the posterior mean; None where no score can choose.
 

@@ -28,6 +28,7 @@ from bayes_grpo.common.text import counted
 from bayes_grpo.diagnosis.mode import Episode
 from bayes_grpo.diagnosis.result import Diagnosis
 from bayes_grpo.diagnosis.wording import as_sentence, label_of
+from bayes_grpo.signals.run_paths import never_changes
 from bayes_grpo.signals.thresholds import THRESHOLDS
 
 _MOVES = ("growing", "plateaued")
@@ -98,8 +99,7 @@ def evaluation_line(d: Diagnosis, finding: bool = True) -> str:
         return f"{name}: {values}."
     if logged.constant:
         value = logged.value[0]
-        open_ended = value not in (0.0, 1.0)  # none, or all, may be solved by a policy that still moves
-        why = ": the evaluated policy does not move, or is not the trained one" if open_ended else ""
+        why = ": the evaluated policy does not move, or is not the trained one" if never_changes(path) else ""
         return f"{name}: {value:.3g} in all {logged.rows}{why}."
     at = path.last_step[path.best_block]
     best = f", best {path.shown(path.best):.3g} about step {at:.0f}" if path.peaked else ""
