@@ -14,7 +14,7 @@ import pytest
 from hypothesis import settings
 
 from bayes_grpo.logs.run import Run
-from bayes_grpo.logs.settings import Provenance, Setting, Settings
+from tests.helpers.runs import make_run, steps
 from tests.helpers.selection import part, pieces_of, rooms_of, shard
 
 CACHE = "BAYES_GRPO_CACHE"
@@ -100,6 +100,15 @@ def compilation_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path
         yield directory
 
 
+@pytest.fixture
+def double_precision() -> Iterator[None]:
+    """Numbers of 64 bits in JAX."""
+    import jax  # which the tests of half of the rooms do without
+
+    with jax.enable_x64(True):
+        yield
+
+
 @pytest.fixture(scope="session")
 def curve() -> np.ndarray:
     """Rewards of 40 steps from 0.2 towards 0.8: a damped oscillator from rest, ζ = 1.5, ω₀ = 0.3, little noise."""
@@ -113,25 +122,8 @@ def curve() -> np.ndarray:
 @pytest.fixture(scope="session")
 def synthetic_run(curve: np.ndarray) -> Run:
     """The curve as a `Run` whose settings are stated."""
-    step = np.arange(1.0, ROWS + 1.0)
-    return Run(
-        name="synthetic",
-        source="synthetic.json",
-        format="trl_trainer_state",
-        log_hash="0" * 64,
-        step=step,
-        reward=curve,
-        window=np.ones(ROWS),
-        signals={},
-        eval_step=np.empty(0),
-        eval_reward=np.empty(0),
-        settings=Settings(
-            group_size=Setting(8, Provenance.USER),
-            prompts_per_step=Setting(16, Provenance.USER),
-            momentum=Setting(0.9, Provenance.USER),
-            refresh_interval=Setting(1, Provenance.USER),
-        ),
-    )
+    settings = {"group_size": 8, "prompts_per_step": 16, "momentum": 0.9, "refresh_interval": 1}
+    return make_run(steps(ROWS), curve, name="synthetic", **settings)
 
 
 @pytest.fixture(scope="session")

@@ -10,14 +10,12 @@ import pytest
 
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.fitting.sampling.nuts import BFMI_LIMIT, RHAT_LIMIT
-from tests.helpers.claims import MARKER, Claim, claims_in, unmarked
-from tests.helpers.pages import written_pages
+from tests.helpers.claims import MARKER, RESULTS, Claim, claims_in, kept, unmarked
+from tests.helpers.pages import ROOT, written_pages
 
-ROOT = Path(__file__).resolve().parents[1]
 # Decisions record what was measured when they were made; today's numbers stand on the other pages.
 PAGES = [ROOT / "README.md", *(page for page in written_pages() if page.stem != "decisions")]
 TEXT = "\n\n".join(path.read_text(encoding="utf-8") for path in PAGES)
-RESULTS = ROOT / "benchmarks" / "results"
 
 SETTLED = [
     rf"{LEVEL:.0%} (credible |equal-tailed )?(intervals?|band)",
@@ -32,11 +30,6 @@ SETTLED = [
     r"Python 3\.12 or newer",
 ]
 """Numbers that define something: levels, limits, thresholds, names."""
-
-
-def kept(name: str) -> dict[str, Any]:
-    """The stored result of the benchmark of this name."""
-    return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["result"]
 
 
 def value(claim: Claim) -> float:

@@ -1,6 +1,5 @@
 """What public runs say about the paper: the pooled model against other algebra, and the frozen benchmark."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -11,27 +10,14 @@ from bayes_grpo.backtesting import ORIGINS, crps
 from benchmarks.forecast.rivals import RIVALS
 from benchmarks.paper.checks import KNOWN, verdict
 from benchmarks.paper.fits import said
-from benchmarks.paper.frozen import (
-    FALLBACK,
-    OURS,
-    Score,
-    cases_of,
-    digest,
-    entrant_of,
-    row_of,
-    table,
-)
+from benchmarks.paper.frozen import FALLBACK, OURS, Score, cases_of, digest, entrant_of, row_of, table
 from benchmarks.paper.pictures import PICTURES, draw_all
 from benchmarks.paper.pooled import OF_LOGARITHMS, SCALES, Evidence, by_chains, by_grid, grids
+from tests.helpers.claims import kept
+from tests.helpers.pages import ROOT
 
-ROOT = Path(__file__).resolve().parents[1]
 ENTRANT = ROOT / "benchmarks" / "paper" / "entrants" / "drift.py"
-RESULTS = ROOT / "benchmarks" / "results"
 QUICK = {FALLBACK: RIVALS[FALLBACK]}
-
-
-def kept(name: str) -> dict:
-    return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["result"]
 
 
 def design(seed: int = 0, exponent: float = -0.5) -> Evidence:

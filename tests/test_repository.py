@@ -22,11 +22,9 @@ from bayes_grpo.logs.options import CHECKS
 from bayes_grpo.logs.picking import all_readers
 from bayes_grpo.regimes import REGIMES
 from tests.conftest import LONGEST
-from tests.helpers.architecture import compared
-from tests.helpers.pages import written_pages
+from tests.helpers.pages import ROOT, written_pages
 from tests.helpers.selection import few
 
-ROOT = Path(__file__).resolve().parents[1]
 FIT_COMMAND = "pip install uv && uv run bayes-grpo fit notebooks/data/softmax_policy_grpo.json --plot fit.png"
 TEST_COMMAND = "pip install uv && uv run pytest"
 # Written so that this file does not match them.
@@ -122,6 +120,17 @@ def test_the_documentation_names_what_the_program_has():
 
 def test_files_that_come_first_are_there():
     assert not [name for name in LONGEST if not (ROOT / "tests" / name).is_file()]
+
+
+ROW = re.compile(r"^\|((?:\s*`\w+/`,?)+)\s*\|")
+
+
+def compared(text: str, package: Path) -> tuple[list[str], list[str]]:
+    """Rooms (folders of the package) that a table of rooms does not name, and rows for rooms that do not exist."""
+    rows = (ROW.match(line) for line in text.splitlines())
+    named = {name for row in rows if row for name in re.findall(r"`(\w+)/`", row[1])}
+    rooms = {path.parent.name for path in package.glob("*/__init__.py")}
+    return sorted(rooms - named), sorted(named - rooms)
 
 
 def test_architecture_names_every_room():

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -14,16 +13,11 @@ from bayes_grpo.regimes.built_in.oscillator import Oscillator
 from bayes_grpo.rows.padding import padded
 from bayes_grpo.rows.series import Optimizer, Series
 
+pytestmark = pytest.mark.usefixtures("double_precision")
 OMEGA, NOISE, FLUCTUATION = 0.05, 0.05, 0.03
 FIXED = 0.6
 BEFORE = 10_000.0
 """Steps from the start to the first row: many times the slowest decay."""
-
-
-@pytest.fixture(autouse=True)
-def _double_precision():
-    with jax.enable_x64(True):
-        yield
 
 
 @pytest.mark.parametrize("zeta", [0.2, 0.7, 2.0])

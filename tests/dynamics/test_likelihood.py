@@ -21,6 +21,7 @@ from bayes_grpo.rows.series import Optimizer, Series
 from tests.helpers.reference import dense_log_density, oscillator_moments
 from tests.helpers.selection import few
 
+pytestmark = pytest.mark.usefixtures("double_precision")
 REGIMES = [Oscillator(), Exponential(), Reduction(), Sigmoid(), Logistic(), Flat()]
 LEVELS = {"fixed_point": (0.6, 0.5), "initial_reward": (0.2, 0.4)}
 ZETAS = [0.05, 0.3, 1 - 1e-8, 1.0, 1 + 1e-8, 3.0, 50.0, 0.0, -0.1, -1.0, -1.5]
@@ -102,12 +103,6 @@ def dense(zeta: float, omega: float, kind: str) -> tuple[np.ndarray, np.ndarray,
     )
     weight = np.ones(len(step)) if rows.weight is None else np.asarray(rows.weight)
     return np.asarray(rows.y), mean, cov + np.diag(0.05**2 / weight)
-
-
-@pytest.fixture(autouse=True)
-def _double_precision():
-    with jax.enable_x64(True):
-        yield
 
 
 KINDS = ["plain", "windows", "irregular", "instant", "mixed", "schedule", "weights", "missing", "everything"]

@@ -1,22 +1,19 @@
 """Point priors: a parameter that is fixed by a number or by NumPyro's Delta."""
 
-import io
-
 import arviz as az
 import jax
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pytest
-from rich.console import Console
 
-from bayes_grpo import SamplerSettings, fit, get_regime, load_fit, rows_of, save_fit, summarize, view
+from bayes_grpo import SamplerSettings, fit, get_regime, load_fit, rows_of, save_fit, summarize
 from bayes_grpo.common.errors import PriorError
 from bayes_grpo.fitting.draws import fast_posterior
 from bayes_grpo.fitting.sampling.target import target_of
 from bayes_grpo.regimes.priors import resolve_priors
-from bayes_grpo.views.terminal import print_document
 from tests.helpers.runs import rising_run
+from tests.helpers.shown import text_of
 
 TIME, NOISE, START = 12.0, 0.05, 0.3
 POINTS = {
@@ -75,9 +72,7 @@ def test_summary_saved_fit_and_tree_show_it_as_fixed(fitted, tmp_path):
     rows = {r.name: r for r in summary.rows}
     assert {name for name in POINTS if rows[name].fixed} == set(POINTS) - {"fixed_point"}
     assert not any(r.mostly_prior for r in rows.values() if r.fixed)
-    console = Console(width=120, record=True, file=io.StringIO())
-    print_document(view(summary), console)
-    [line] = [x for x in console.export_text().splitlines() if x.strip().startswith("observation sd")]
+    [line] = [x for x in text_of(summary, 120, details=False).splitlines() if x.strip().startswith("observation sd")]
     assert line.split()[2:] == ["0.05", "reward", "fixed"]
     assert list(fitted.data["joint_log_prior"].data_vars) == ["fixed_point"]
     save_fit(fitted, tmp_path / "fit.nc")

@@ -6,14 +6,23 @@
 
 from __future__ import annotations
 
+import json
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from tests.helpers.pages import ROOT
+
+RESULTS = ROOT / "benchmarks" / "results"
 MARKER = "<!-- claim:"
 _CLAIM = re.compile(
     r"(?P<number>−?\d[\d,]*(?:\.\d+)?)(?P<unit>%| s)?<!-- claim: (?P<share>% )?(?P<name>\w+)\.(?P<key>[^>]+?) -->"
 )
 _UNITS = re.compile(r"\d+\.\d+|\d+(?:\.\d+)?%")
+
+
+def kept(name: str) -> dict[str, Any]:
+    """The stored result of the benchmark of this name."""
+    return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["result"]
 
 
 class Claim(NamedTuple):

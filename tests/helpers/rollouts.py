@@ -69,10 +69,8 @@ def _lines(path: Path, records: Iterable[dict[str, Any]]) -> Path:
 
 
 def _by_step(made_up: list[Made]) -> dict[int, list[Made]]:
-    out: dict[int, list[Made]] = {}
-    for c in made_up:
-        out.setdefault(c.step, []).append(c)
-    return out
+    """Completions by their step, in whose order they are."""
+    return {step: list(some) for step, some in itertools.groupby(made_up, key=lambda c: c.step)}
 
 
 def _files(folder: Path, made_up: list[Made], name: str, record: Callable[[int, Made], dict[str, Any]]) -> Path:

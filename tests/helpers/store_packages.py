@@ -14,14 +14,11 @@ from pathlib import Path
 from typing import Any
 
 STEPS = range(1, 31)
-CONFIG: dict[str, Any] = {"num_generations": 16, "per_device_train_batch_size": 8, "gradient_accumulation_steps": 4}
-CONFIG |= {"generation_batch_size": 64, "steps_per_generation": 4, "adam_beta1": 0.95, "lr_scheduler_type": "constant"}
-CONFIG |= {
-    "max_steps": 300,
-    "logging_steps": 1,
-    "optim": "adamw_torch",
-    "nested": {"a": {"b": 1, "betas": [0.9, 0.95]}},
-}
+CONFIG: dict[str, Any] = {
+    "num_generations": 16, "per_device_train_batch_size": 8, "gradient_accumulation_steps": 4,
+    "generation_batch_size": 64, "steps_per_generation": 4, "adam_beta1": 0.95, "lr_scheduler_type": "constant",
+    "max_steps": 300, "logging_steps": 1, "optim": "adamw_torch", "nested": {"a": {"b": 1, "betas": [0.9, 0.95]}},
+}  # fmt: skip
 """Settings under TRL's names."""
 
 
@@ -38,26 +35,27 @@ def row(step: int) -> dict[str, float]:
     return found | ({"eval/reward": 0.75} if step % 10 == 0 else {})
 
 
-def wandb(folder: Path) -> None:
-    """An offline run that ends properly."""
+def _wandb(folder: Path) -> Any:
+    """An offline run with all its rows."""
     os.environ.update(WANDB_MODE="offline", WANDB_SILENT="true")
     package = import_module("wandb")
-    run = package.init(
-        project="p", name="my run", dir=str(folder), config=CONFIG, settings=package.Settings(console="off")
-    )
+    options = package.Settings(console="off")
+    run = package.init(project="p", name="my run", dir=str(folder), config=CONFIG, settings=options)
     for step in STEPS:
         run.log(row(step))
+    return run
+
+
+def wandb(folder: Path) -> None:
+    """An offline run that ends properly."""
+    run = _wandb(folder)
     run.log({"text": "prose", "table": {"deep": {"er": 1.5}}})
     run.finish()
 
 
 def wandb_killed(folder: Path) -> None:
     """An offline run whose process dies."""
-    os.environ.update(WANDB_MODE="offline", WANDB_SILENT="true")
-    package = import_module("wandb")
-    run = package.init(project="p", dir=str(folder), config=CONFIG, settings=package.Settings(console="off"))
-    for step in STEPS:
-        run.log(row(step))
+    _wandb(folder)
     os._exit(9)
 
 

@@ -62,12 +62,6 @@ def point(listing, theta):
     return local(listing, NUMBERS, balancing_reference(listing, NUMBERS, theta), theta)
 
 
-@pytest.fixture
-def double():
-    with jax.enable_x64(True):
-        yield
-
-
 def scalars(numbers: LabNumbers = NUMBERS) -> LabNumbers:
     return jax.tree.map(jnp.asarray, arrays_of(numbers))
 
@@ -82,7 +76,7 @@ def own_drift(listing, numbers, reference, theta) -> np.ndarray:
     return np.asarray(found(jnp.asarray(reference), jnp.asarray(theta)))
 
 
-@pytest.mark.usefixtures("double")
+@pytest.mark.usefixtures("double_precision")
 def test_a_table_has_the_gradient_of_the_completions_that_fill_it(listing, task, theta):
     rng = np.random.default_rng(0)
     old = jnp.asarray(theta + 0.2 * rng.standard_normal(theta.shape))
@@ -116,7 +110,7 @@ def test_a_table_has_the_gradient_of_the_completions_that_fill_it(listing, task,
     assert np.allclose(gradient(*three), wanted, atol=1e-12)
 
 
-@pytest.mark.usefixtures("double")
+@pytest.mark.usefixtures("double_precision")
 def test_without_a_penalty_the_drift_is_the_slope_of_the_mean_reward(listing, theta):
     free = scalars(NUMBERS._replace(base=NUMBERS.base._replace(kl_weight=0.0)))
     force = own_drift(listing, free, theta, theta)
@@ -229,7 +223,8 @@ def test_what_cannot_be_listed_is_refused(task):
             list_completions(wrong, task, NUMBERS)
 
 
-def test_drawn_batches_say_what_all_completions_say(listing, point, double):
+@pytest.mark.usefixtures("double_precision")
+def test_drawn_batches_say_what_all_completions_say(listing, point):
     """The mean over many parts: the update of groups of four, and its answer to a shift."""
     both = [
         replace(listing, lab=replace(listing.lab, structure=replace(listing.lab.structure, update=kind)))

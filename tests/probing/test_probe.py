@@ -15,6 +15,7 @@ from bayes_grpo.probing.file import load_probes, save_probes
 from bayes_grpo.probing.operator import BlockVector, adam_scale, lanczos, product_of
 from bayes_grpo.probing.probe import probe
 from benchmarks.calibration.probing import bandit, quadratic, told
+from tests.helpers.probes import noisy_parts
 from tests.helpers.shown import text_of
 
 SIZE = 20
@@ -94,24 +95,20 @@ def test_the_share_that_is_late():
     assert found.late_share == pytest.approx(0.5, rel=1e-3)
 
 
-def noisy(parts: int = 8) -> list:
-    rng = np.random.default_rng(5)
-    h = [matrix() + 0.1 * (e + e.T) for e in rng.standard_normal((parts, SIZE, SIZE))]
-    pushes = rng.standard_normal((parts, SIZE))
-    return [lambda s, m=m, p=p: p - m @ (np.ones(SIZE) + s) for m, p in zip(h, pushes, strict=True)]
+NOISY = noisy_parts(matrix(), seed=5)
 
 
 @pytest.mark.parametrize("more", [{}, {"start": np.ones(SIZE)}, {"unweighted": True}], ids=str)
 def test_the_cost_is_how_often_the_updates_were_computed(more):
     calls = []
-    updates = [lambda shift, u=update: (calls.append(1), u(shift))[1] for update in noisy()]
+    updates = [lambda shift, u=update: (calls.append(1), u(shift))[1] for update in NOISY]
     options: dict[str, Any] = {"unweighted": updates} if "unweighted" in more else more
     found = probe(updates, **options)
     assert found.gradients == pytest.approx(len(calls) / len(updates))
 
 
 def test_its_file_and_its_text(tmp_path):
-    found = probe(noisy(), at=25)
+    found = probe(NOISY, at=25)
     path = tmp_path / "probe.json"
     save_probes([found, found], path)
     assert load_probes(path)[1].to_dict() == found.to_dict()
@@ -137,7 +134,7 @@ def test_its_file_and_its_text(tmp_path):
 )
 def test_a_damaged_file_is_refused_in_one_line(tmp_path, change, word):
     path = tmp_path / "probe.json"
-    save_probes([probe(noisy())], path)
+    save_probes([probe(NOISY)], path)
     content = json.loads(path.read_text())
     change(content)
     path.write_text(json.dumps(content))
@@ -153,9 +150,9 @@ def test_what_cannot_be_probed_is_refused(tmp_path):
     with pytest.raises(SettingError, match="updates are zero"):
         probe(zero)
     with pytest.raises(SettingError, match="one unweighted update for each"):
-        probe(noisy(), unweighted=noisy(1))
+        probe(NOISY, unweighted=NOISY[:1])
     with pytest.raises(SettingError, match="cannot read"):
         load_probes(tmp_path / "none.json")
     with pytest.raises(SettingError, match="at least one probe"):
         save_probes([], tmp_path / "none.json")
-    assert product_of(noisy()[0], 1.0)(np.ones(SIZE)).shape == (SIZE,)
+    assert product_of(NOISY[0], 1.0)(np.ones(SIZE)).shape == (SIZE,)

@@ -21,6 +21,7 @@ from tests.helpers.reference import dense_log_density, dense_moments
 from tests.helpers.runs import make_run, rising_run, steps
 from tests.helpers.selection import few
 
+pytestmark = pytest.mark.usefixtures("double_precision")
 EXPONENTIAL = get_regime("exponential")
 SHORT = SamplerSettings(num_chains=4, num_warmup=300, num_samples=1000)
 VALUES = {
@@ -30,12 +31,6 @@ VALUES = {
     "fixed_point": 0.8,
     "initial_reward": 0.2,
 }
-
-
-@pytest.fixture(autouse=True)
-def x64():
-    with jax.enable_x64(True):
-        yield
 
 
 @pytest.fixture(scope="module")

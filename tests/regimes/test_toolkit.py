@@ -14,14 +14,8 @@ from bayes_grpo.regimes import NOISES
 from tests.helpers.runs import rising_run
 from tests.regimes.plugin.grpo_linear import Linear
 
-pytestmark = pytest.mark.thorough
+pytestmark = [pytest.mark.thorough, pytest.mark.usefixtures("double_precision")]
 NAMED = bg.get_regime("stiffness_damping")
-
-
-@pytest.fixture(autouse=True)
-def x64():
-    with jax.enable_x64(True):
-        yield
 
 
 def hierarchy(rows):

@@ -1,13 +1,11 @@
 """The posterior of a path against dense Gaussian algebra that shares no code with it, and its calibration."""
 
-import json
-
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, norm
 
 from bayes_grpo.signals.posterior import OWN_RANGE, PathPrior, _cells, _rotated, path_draws
-from benchmarks.common import RESULTS
+from tests.helpers.claims import kept
 
 PRIOR = PathPrior(
     log_noise=-2.0, log_movement=-3.0, slope=0.03, jump=0.3, jump_sd=0.6, outlier=0.2, trend=0.1, trend_sd=0.9
@@ -137,9 +135,9 @@ def test_noise_is_found_where_there_are_rows_enough():
 
 
 def test_few_rows_have_the_noise_that_was_measured():
-    kept = json.loads((RESULTS / "few_rows.json").read_text(encoding="utf-8"))["result"]
+    learned = kept("few_rows")
     # The paths that were measured have this prior too, which moves the second digit.
-    assert pytest.approx((kept["first"], kept["by_rows"], kept["by_gap"]), abs=0.01) == OWN_RANGE
+    assert pytest.approx((learned["first"], learned["by_rows"], learned["by_gap"]), abs=0.01) == OWN_RANGE
     assert PathPrior().in_own_range(3, 1.0).log_noise == pytest.approx(0.10 - 0.50 * np.log(3.0))
     assert PathPrior().in_own_range(3, 100.0).log_noise < PathPrior().in_own_range(3, 10.0).log_noise
     assert PathPrior().in_own_range(10_000, 1.0) == PathPrior()

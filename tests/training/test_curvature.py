@@ -16,35 +16,26 @@ from bayes_grpo.probing.file import load_probes
 from bayes_grpo.probing.probe import ProbeTracker
 from bayes_grpo.training.curvature import CurvatureWatcher, ProbeInputs
 from bayes_grpo.training.trl_updates import refusal, same_random_state
+from tests.helpers.probes import noisy_parts
 
 SIZE, RATE = 12, 0.005
 STIFF = np.diag(4.0 * 0.6 ** np.arange(SIZE))
 
 
-def parts_of(seed: int, noise: float = 0.1, count: int = 8) -> list:
-    rng = np.random.default_rng(seed)
-    here = np.ones(SIZE)
-    matrices = [STIFF + noise * (e + e.T) for e in rng.standard_normal((count, SIZE, SIZE))]
-    return [
-        lambda s, m=m, p=p: p - m @ (here + s)
-        for m, p in zip(matrices, rng.standard_normal((count, SIZE)), strict=True)
-    ]
-
-
 def test_a_direction_is_kept_and_found_over_batches():
     """Two gradients a look: after a few batches the direction is the stiffest one, and looks are fair."""
     tracker = ProbeTracker()
-    looks = [tracker.look(parts_of(seed)) for seed in range(40)]
+    looks = [tracker.look(noisy_parts(STIFF, seed)) for seed in range(40)]
     assert looks[0].gradients > looks[1].gradients == 2.0
     assert abs(tracker.direction[0]) > 0.99
     late = np.array([look.stiffest.mean for look in looks[10:]])
     assert late.mean() == pytest.approx(4.0, rel=0.02)
     inside = [look.stiffest.interval.low <= 4.0 <= look.stiffest.interval.high for look in looks[10:]]
     assert np.mean(inside) >= 0.75
-    kept = tracker.look(parts_of(99, 0.0), unweighted=[lambda s: -0.75 * STIFF @ (np.ones(SIZE) + s)] * 8)
+    kept = tracker.look(noisy_parts(STIFF, 99, 0.0), unweighted=[lambda s: -0.75 * STIFF @ (np.ones(SIZE) + s)] * 8)
     assert kept.late_share == pytest.approx(0.25, abs=1e-3)
     with pytest.raises(SettingError, match="4 parts of a first batch"):
-        ProbeTracker().look(parts_of(0)[:3])
+        ProbeTracker().look(noisy_parts(STIFF)[:3])
 
 
 class Trainer:
@@ -74,7 +65,7 @@ class Trainer:
 @contextlib.contextmanager
 def opened(trainer: Trainer, inputs: list[Any], parts: int):
     with same_random_state():
-        yield ProbeInputs(parts_of(inputs[0], 0.05, parts), [], 1.0, "sgd", RATE, 0.9, 4.0)
+        yield ProbeInputs(noisy_parts(STIFF, inputs[0], 0.05, parts), [], 1.0, "sgd", RATE, 0.9, 4.0)
 
 
 def test_probes_stand_in_the_log_and_in_a_file(tmp_path):

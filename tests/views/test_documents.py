@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import re
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from rich.console import Console
 
 from bayes_grpo import SamplerSettings, diagnose, fit, forecast, summarize
 from bayes_grpo.analysis.conditional import given_status
@@ -19,7 +17,7 @@ from bayes_grpo.diagnosis.records import Action, Finding
 from bayes_grpo.diagnosis.status import Status
 from bayes_grpo.forecasting.summary import summarize_forecast
 from bayes_grpo.views.diagnosis import evaluation_line
-from bayes_grpo.views.terminal import print_document, sparkline
+from bayes_grpo.views.terminal import sparkline
 from bayes_grpo.views.view import view
 from tests.helpers.runs import make_run, rising_run, steps
 from tests.helpers.selection import few
@@ -104,22 +102,17 @@ def test_a_sparkline_marks_events_on_a_terminal_alone():
     assert sparkline(late, 40)[1] == "   step 28: a longer onset ^"
     assert sparkline(Sparkline([1], [0.1])) == []
     assert sparkline(Sparkline([1, 2, 3], [0.1, np.nan, 0.1]))[0].startswith("▁▁")
-    shown = []
     for terminal in (True, False):
-        out = io.StringIO()
-        print_document(Document("a", "b.", series=series), Console(file=out, force_terminal=terminal))
-        shown.append("▁" in out.getvalue())
-    assert shown == [True, False]
+        assert ("▁" in text_of(Document("a", "b.", series=series), terminal=terminal)) == terminal
 
 
 def test_a_table_too_wide_for_a_terminal_becomes_blocks_and_loses_nothing():
     rows = [("learning rate", "0.166 [0.0921, 0.231]", "0.0305 [-0.0218, 0.0501]", "B is better")]
     document = Document("a", "b.", table=table("c", ("where", "first", "second", "verdict"), rows))
     for width in (80, 50):
-        out = io.StringIO()
-        print_document(document, Console(file=out, width=width))
-        assert all(cell in out.getvalue() for cell in rows[0])
-        assert ("  verdict: B is better" in out.getvalue()) == (width == 50)
+        shown = text_of(document, width)
+        assert all(cell in shown for cell in rows[0])
+        assert ("  verdict: B is better" in shown) == (width == 50)
     assert [c.text for c in table("c", ("a", "b"), [("x", ""), ("y", "")]).columns] == ["a"]
 
 
