@@ -35,7 +35,7 @@ LONGEST = (
     "families/test_sweep.py",
     "logs/test_hostile.py",
     "fitting/test_untrusted.py",
-    "cli/test_planning.py",
+    "planning/test_plan.py",
     "batches/test_batch.py",
     "signals/test_parts.py",
     "frozen/test_frozen.py",

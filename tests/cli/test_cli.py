@@ -161,24 +161,6 @@ def test_prior_by_flag_replaces_the_default(log: Path):
 
 
 @pytest.mark.parametrize(
-    ("prior", "parts"),
-    [
-        ("damping_ratio=3,0.5", ("damping_ratio", "exponential", "relaxation_time, observation_sd")),
-        ("relaxation_time=3,4,5", ("NAME=MEDIAN,SPREAD", "relaxation_time=3,4,5")),
-        ("relaxation_time=three", ("NAME=NUMBER", "relaxation_time=three")),
-        ("relaxation_time", ("NAME=MEDIAN,SPREAD",)),
-    ],
-)
-def test_impossible_priors(log: Path, prior: str, parts: tuple[str, ...]):
-    check_refusal(call("fit", log, *SHORT, "--prior", prior), *parts, code=USAGE)
-
-
-def test_unknown_and_absent_signals(log: Path):
-    check_refusal(call("fit", log, *SHORT, "--signal", "loss"), "'loss'", "auto, reward or eval", code=USAGE)
-    check_refusal(call("fit", log, *SHORT, "--signal", "eval"), log.name, "--signal reward")
-
-
-@pytest.mark.parametrize(
     "arguments",
     [["fit"], ["fit", "x", "--colour"], ["fit", "x", "--seed", "a"], ["fit", str(EXAMPLE), "--set", "y"], ["fly"]],
 )
@@ -188,76 +170,6 @@ def test_wrong_usage_is_exit_code_2(arguments: list[str]):
     assert outcome.out == ""
     assert "Usage: bayes-grpo" in outcome.err
     assert "Traceback" not in outcome.err
-
-
-# ---- bad input: one line, nothing written
-
-BAD_LOGS: dict[str, tuple[bytes, tuple[str, ...]]] = {
-    "cut.json": (b'{"log_history": [{"step": 1', ("cut off", "checkpoint")),
-    "three_rows.csv": (b"step,reward\n1,0.5\n2,0.6\n3,0.7\n", ("at least", "found 3")),
-    "constant.csv": (b"step,reward\n" + b"".join(b"%d,0.5\n" % i for i in range(1, 31)), ("0.5 in all 30 rows",)),
-}
-
-
-@pytest.mark.parametrize("name", BAD_LOGS)
-def test_bad_logs_are_one_line_and_write_nothing(tmp_path: Path, name: str):
-    content, parts = BAD_LOGS[name]
-    path = tmp_path / name
-    path.write_bytes(content)
-    outcome = call("fit", path, "--out", tmp_path / "fit.nc", "--plot", tmp_path / "fit.png", "--json")
-    check_refusal(outcome, name, *parts)
-    assert names_in(tmp_path) == [name]
-
-
-@pytest.mark.parametrize("kind", ["missing", "missing_folder", "loop", "device", "empty_folder"])
-def test_unreadable_paths(tmp_path: Path, kind: str):
-    paths: dict[str, Any] = {
-        "missing": tmp_path / "missing.json",
-        "missing_folder": tmp_path / "nowhere" / "log.csv",
-        "loop": tmp_path / "loop.csv",
-        "device": "/dev/zero",
-        "empty_folder": tmp_path / "folder",
-    }
-    if kind == "loop":
-        (tmp_path / "loop.csv").symlink_to(tmp_path / "loop.csv")
-    if kind == "empty_folder":
-        (tmp_path / "folder").mkdir()
-    if kind == "device" and not Path("/dev/zero").exists():
-        pytest.skip("no such device here")
-    before = names_in(tmp_path)
-    name = Path(paths[kind]).name
-    for command in ("fit", "inspect"):
-        check_refusal(call(command, paths[kind]), name, "expected")
-    assert names_in(tmp_path) == before
-
-
-@pytest.mark.parametrize("option", ["--out", "--plot"])
-def test_places_that_cannot_be_written(log: Path, tmp_path: Path, option: str):
-    """Refused before any sampling: the log is not even opened."""
-    (tmp_path / "folder.png").mkdir()
-    (tmp_path / "file").write_text("x")
-    targets: list[tuple[str, tuple[str, ...]]] = [
-        (f"{tmp_path}/folder.png", ("folder.png", "a directory", "give a file name")),
-        (f"{tmp_path}/nowhere/fit.png", ("nowhere", "does not exist")),
-        (f"{tmp_path}/file/fit.png", ("fit.png", "choose another place")),
-    ]
-    if Path("/proc/self").is_dir():
-        targets.append(("/proc/fit.png", ("/proc/fit.png", "choose another place")))
-    for target, parts in targets:
-        check_refusal(call("fit", log, option, target), *parts)
-        check_refusal(call("fit", tmp_path / "missing.csv", option, target), "missing.csv", "check the path")
-    assert names_in(tmp_path) == ["file", "folder.png"]
-
-
-@pytest.mark.parametrize("command", ["fit", "inspect"])
-def test_pictures_of_unknown_kind(log: Path, tmp_path: Path, command: str):
-    arguments = SHORT if command == "fit" else ()
-    outcome = call(command, log, *arguments, "--plot", tmp_path / "fit.xyz")
-    check_refusal(outcome, "fit.xyz", ".png")
-    assert names_in(tmp_path) == []
-
-
-# ---- inspect
 
 
 # ---- hostile text

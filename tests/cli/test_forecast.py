@@ -1,4 +1,4 @@
-"""`forecast` and what it refuses, with the flags that ask when to stop too."""
+"""`forecast` with the flags that ask when to stop, and of many logs."""
 
 import json
 
@@ -7,38 +7,13 @@ import pytest
 
 from tests.helpers.command import call
 
-AHEAD = ("--horizon", 80)
-
-
-@pytest.mark.parametrize(
-    ("flags", "said"),
-    [
-        (("--horizon", 20), "the horizon lies in the past"),
-        ((*AHEAD, "--schedule", "linear", "--total-steps", 30), "already reaches step 40"),
-        ((*AHEAD, "--regimes", "spline"), "expected one of"),
-        ((*AHEAD, "--cost-per-step", 1), "--value-per-reward: found a cost without a value"),
-        *(
-            (("--backtest", *flag), f"{flag[0]}: a backtest does not take it; leave it or --backtest out")
-            for flag in (("--plot", "net.png"), ("--part", "math"), ("--cost-per-step", 1))
-        ),
-        ((*AHEAD, "--part", "math", "--reference-runs", "."), "--part: reference runs are compared by the total"),
-    ],
-)
-def test_bad_questions_are_one_sentence(monkeypatch, tmp_path, curve, flags, said):
-    monkeypatch.chdir(tmp_path)
-    log = tmp_path / "run.csv"
-    log.write_text("step,reward\n" + "".join(f"{s},{y}\n" for s, y in enumerate(curve, 1)))
-    code, out, err = call("forecast", log, *flags)
-    assert (code, out) == (2, "")
-    assert said in err
-    assert err.count("\n") == 1
-
 
 def test_costs_say_what_to_do_where_the_diagnosis_has_something_else_to_look_at(tmp_path, write_trl_log):
     """A flat reward: more prompts by the diagnosis, and by the costs no step more."""
     reward = 0.4 + 0.03 * np.random.default_rng(0).standard_normal(60)
     log = write_trl_log(tmp_path / "trainer_state.json", reward)
-    words = ("forecast", log, *AHEAD, "--regimes", "exponential,flat", "--set", "schedule=constant", "--draws", 300)
+    options = "--horizon 80 --regimes exponential,flat --set schedule=constant --draws 300"
+    words = ("forecast", log, *options.split())
     by_cost = call(*words, "--cost-per-step", 1, "--value-per-reward", 1).out
     assert "Do now: stop: going on is not expected to pay" in " ".join(by_cost.split())
     assert "Do now: stop" not in call(*words).out

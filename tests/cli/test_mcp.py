@@ -39,13 +39,6 @@ def asked(server: Any, *calls: tuple[str, dict[str, Any]]) -> tuple[list[str], l
     return asyncio.run(ask())
 
 
-def test_a_place_that_is_no_folder_is_refused(tmp_path: Path):
-    done = call("mcp", tmp_path / "none")
-    assert done.code == 3
-    assert "expected a folder" in done.err
-    assert not done.out
-
-
 def test_pages_of_two_logs_never_share_a_name(tmp_path: Path):
     paths = ["a/b.jsonl", "a-b.jsonl", "a b.jsonl", "a/c.jsonl", "x" * 150, "y" + "x" * 150, "..hidden", "."]
     names = {page_name(tmp_path, path) for path in paths}

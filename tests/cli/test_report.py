@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bayes_grpo.common.errors import FitError
 from tests.helpers.command import call
 
 ONLY_DIAGNOSIS = ("--without", "fit,regimes,check,forecast,stability")
@@ -53,29 +52,3 @@ def test_several_runs_are_refused_and_files_of_one_are_joined(tmp_path: Path):
     assert "expected the parts of one run, found a.jsonl and b.jsonl" in done.err
     assert "`bayes-grpo compare-runs " in done.err
     assert json.loads(call("inspect", tmp_path / "a.jsonl", tmp_path / "kl.csv", "--json").out)["signals"]["kl"]
-
-
-def test_what_cannot_be_done_is_said(tmp_path: Path, log: Path):
-    page = tmp_path / "page.html"
-    assert call("report", tmp_path / "gone.json", "--out", page).code == 3
-    assert call("report", log, "--out", tmp_path / "no" / "page.html").code == 3
-    done = call("report", log, "--out", page, "--without", "nonsense")
-    assert done.code == 2
-    assert "--without: expected some of fit, regimes" in done.err
-    assert call("report", log, "--out", page, "--cost-per-step", 3).code == 2
-    assert not page.exists()
-
-
-def test_reference_runs_are_those_of_the_forecast(tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch):
-    asked = []
-
-    def seen(*_, reference_runs: list[str] | None, **__):
-        asked.append(reference_runs)
-        raise FitError("seen")
-
-    monkeypatch.setattr("bayes_grpo.forecasting.forecast.forecast", seen)
-    words = ("report", log, "--out", tmp_path / "page.html", "--without", "fit,regimes,check,diagnosis,stability")
-    call(*words, "--reference-runs", tmp_path, "--reference-runs", "other")
-    (tmp_path / "bayes_grpo.toml").write_text('reference_runs = ["others"]\n')
-    call(*words)
-    assert asked == [[str(tmp_path), "other"], [str(tmp_path / "others")]]

@@ -90,22 +90,6 @@ def test_command_says_verdict_json_and_exit_code(write_trl_log, tmp_path, rising
     assert "as of step 40" in out
 
 
-@pytest.mark.parametrize(
-    ("flags", "words"),
-    [
-        (["--fail-on", "hacking:0.5"], "MODE:P"),
-        (["--fail-on", "any:7"], "MODE:P"),
-        (["--up-to-step", "0.5"], "later step"),
-    ],
-)
-def test_wrong_flags_are_one_line(write_trl_log, tmp_path, rising, flags, words):
-    code, _, err = call("diagnose", write_trl_log(tmp_path / "trainer_state.json", rising), *flags)
-    assert code == 2
-    assert words in err
-    assert err.startswith(f"bayes-grpo: {flags[0]}: ")
-    assert len(err.strip().splitlines()) == 1
-
-
 def test_a_log_of_two_rewards_says_that_it_cannot_tell():
     two = diagnose(make_run(steps(2), [0.1, 0.2]))
     assert (two.status.finding.mode, two.status.finding.kind) == (CANNOT_TELL, "few_rows")

@@ -1,4 +1,4 @@
-"""Logs on which one page used to say things that exclude each other."""
+"""Logs on which one page used to say things that exclude each other, and one whose reward is lost."""
 
 from __future__ import annotations
 
@@ -80,6 +80,13 @@ def rate_ended() -> Run:
     rate = 1e-5 * np.clip(1.0 - s / 50.0, 0.0, 1.0)
     run = rising_run(60, schedule="logged", **UNIT)
     return make_run(s, run.reward, signals={"learning_rate": rate}, name="rate_ended", schedule="logged", **UNIT)
+
+
+def collapsing(n: int = 80) -> Run:
+    """The first rows of a reward that rises and is lost from row 50 on."""
+    noise = 0.02 * np.random.default_rng(3).standard_normal(n)
+    reward = 0.8 - 0.6 * np.exp(-steps(n) / 15.0) - 0.7 * np.clip((steps(n) - 50.0) / 8.0, 0.0, 1.0)
+    return make_run(steps(n), reward + noise, name="collapsing", **UNIT)
 
 
 CASES: Mapping[str, Callable[[], Run]] = {

@@ -113,6 +113,17 @@ def test_measured_stiffness_on_the_command_line(tmp_path):
     assert found["course"]["last"] == 75.0
 
 
+def test_a_run_that_failed_is_not_safe_at_its_own_settings(tmp_path):
+    rewards = [0.2 + 0.5 * (1 - 2.7 ** (-s / 10)) if s < 40 else 0.02 * (s % 3) for s in range(1, 61)]
+    log = tmp_path / "a.csv"
+    log.write_text("\n".join(["step,reward,learning_rate", *(f"{s},{r},1e-6" for s, r in enumerate(rewards, 1))]))
+    words = ("plan", log, "--stiffness", 1.0, "--json")
+    assert json.loads(call(*words).out)["verdict"] == "run_failed"
+    lower = json.loads(call(*words, "--learning-rate", 5e-7).out)
+    assert lower["verdict"] == "stable"
+    assert lower["changes"][0]["ratio"] == 0.5
+
+
 def test_others_are_counted_by_about_the_same_change():
     up, down = (
         outcomes_of_similar_changes("learning_rate", 2.0, 1e-5),

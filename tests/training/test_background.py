@@ -19,6 +19,7 @@ from bayes_grpo.logs.assembling import run_of
 from bayes_grpo.training.background import Background, BackgroundSetup
 from bayes_grpo.watching.result import Update, Watching
 from bayes_grpo.watching.watch import update_of
+from tests.helpers.paths import there
 from tests.helpers.selection import few
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -76,13 +77,10 @@ def beside() -> Iterator[Background]:
 
 @pytest.mark.thorough
 def test_the_process_says_what_this_one_would(beside: Background):
-    mine, theirs = update_of(run_of(rows(1, 30)), Watching(horizon=80))[0], beside.latest()
-    assert theirs is not None
-    assert mine.outlook is not None
-    assert theirs.outlook is not None
+    mine, theirs = update_of(run_of(rows(1, 30)), Watching(horizon=80))[0], there(beside.latest())
     assert theirs.probability == pytest.approx(mine.probability)
-    assert theirs.outlook.at_horizon == pytest.approx(mine.outlook.at_horizon)
-    assert theirs.outlook.until == 80
+    assert there(theirs.outlook).at_horizon == pytest.approx(there(mine.outlook).at_horizon)
+    assert there(theirs.outlook).until == 80
 
 
 @pytest.mark.thorough
@@ -95,8 +93,7 @@ def test_alarms_are_kept_and_who_waits_does_not_wait_for_the_pause_between_two_u
     assert updated(background) is None
     for first, last in ((0, 40), (40, 80), (80, 81)):
         background.add(fallen[first:last])
-        update = updated(background)
-        assert update is not None
+        update = there(updated(background))
         assert update.rows == last
     assert update.alarms == ()
     assert [alarm.finding for alarm in background.alarms] == ["dynamical_instability"]
@@ -124,25 +121,20 @@ def test_importing_and_feeding_it_brings_nothing_heavy_into_the_trainers_process
 @pytest.mark.thorough
 @linux
 def test_a_row_is_taken_while_the_process_stands_still_and_none_is_lost(beside: Background):
-    pid, before = beside.pid, beside.latest()
-    assert pid is not None
-    assert before is not None
+    pid, before = there(beside.pid), there(beside.latest())
     os.kill(pid, signal.SIGSTOP)
     try:
         beside.add(rows(31, 2_000))  # many times what a pipe holds
         assert beside.latest() is before
     finally:
         os.kill(pid, signal.SIGCONT)
-    after = updated(beside)
-    assert after is not None
-    assert after.rows == 2_000
+    assert there(updated(beside)).rows == 2_000
 
 
 @linux
 def test_close_leaves_nothing_running():
     background = started()
-    pid = background.pid
-    assert pid is not None
+    pid = there(background.pid)
     assert not gone(pid)
     background.add(rows(1, 3))
     background.close()
@@ -186,9 +178,8 @@ def test_the_process_ends_with_a_trainer_that_is_killed_and_leaves_no_file(forks
 @linux
 def test_a_process_that_dies_is_one_warning():
     background = started()
-    assert background.pid is not None
     background.add(rows(1, 1))
-    os.kill(background.pid, signal.SIGKILL)
+    os.kill(there(background.pid), signal.SIGKILL)
     with pytest.warns(BayesGrpoWarning, match=r"no more updates: .* ended with code -9"):
         updated(background)
     with warnings.catch_warnings(action="error"):

@@ -148,7 +148,7 @@ def update(step: float, stop: float | None = None, alarms: tuple[Alarm, ...] = (
         until=100,
         until_from="planned length",
         now=HERE,
-        at_horizon=replace_ends(HERE, 0.2),
+        at_horizon=Interval(0.7, 0.6, 0.8, 0.9),
         remaining_gain=Interval(0.2, -0.1, float("nan"), 0.9),
         highest=float("inf"),
         threshold=0.01,
@@ -173,10 +173,6 @@ def update(step: float, stop: float | None = None, alarms: tuple[Alarm, ...] = (
         notes=(),
         seconds=0.5,
     )
-
-
-def replace_ends(values: Interval, more: float) -> Interval:
-    return Interval(values.median + more, values.low + more, values.high + more, values.level)
 
 
 def alarm(finding: str = "policy_concentration", step: float = 5.0) -> Alarm:

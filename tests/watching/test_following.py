@@ -16,28 +16,19 @@ from bayes_grpo.common.errors import LogReadError, SettingError
 from bayes_grpo.logs.run import Run
 from bayes_grpo.watching.following import PATIENCE, Following, stamp_of
 from tests.helpers import stores, writer
+from tests.helpers.paths import there
 from tests.helpers.selection import few
 from tests.helpers.writer import line_of, reward_at
-
-
-class Clock:
-    """Seconds that pass when told."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def rows(first: int, last: int, form: str = "jsonl") -> str:
     return "".join(line_of(step, form) for step in range(first, last + 1))
 
 
-def check_rows(run: Run | None, last: int | None = None, first: int = 1) -> None:
+def check_rows(found: Run | None, last: int | None = None) -> None:
     """Every row from the first on, each once and with its own reward; up to the last where it is given."""
-    assert run is not None
-    assert run.step.tolist() == list(range(first, int(run.step[-1]) + 1))
+    run = there(found)
+    assert run.step.tolist() == list(range(1, int(run.step[-1]) + 1))
     assert run.reward.tolist() == [reward_at(s) for s in run.step]
     assert np.allclose(run.signals["entropy"], 1.0 + run.step / 1000.0)
     assert (run.window == 1.0).all()
@@ -92,24 +83,18 @@ def test_half_a_line_waits(tmp_path, form):
     check_rows(follow.poll(), 13)
 
 
-def test_a_last_line_that_never_ends_counts_after_a_while(tmp_path):
-    log, clock = tmp_path / "log.csv", Clock()
+def test_a_last_line_that_never_ends_counts_after_a_while_and_at_the_last_poll(tmp_path):
+    log, now = tmp_path / "log.csv", [0.0]
     log.write_text("step,reward,entropy\n" + rows(1, 6, "csv").rstrip("\n"))
-    follow = Following(log, clock=clock)
+    follow, at_its_end = Following(log, clock=lambda: now[0]), Following(log)
     check_rows(follow.poll(), 5)
-    clock.now = PATIENCE - 1.0
+    now[0] = PATIENCE - 1.0
     assert follow.poll() is None
-    clock.now = PATIENCE + 1.0
+    now[0] = PATIENCE + 1.0
     check_rows(follow.poll(), 6)
     assert follow.poll() is None
-
-
-def test_the_last_poll_takes_what_is_there(tmp_path):
-    log = tmp_path / "log.csv"
-    log.write_text("step,reward,entropy\n" + rows(1, 6, "csv").rstrip("\n"))
-    follow = Following(log)
-    check_rows(follow.poll(), 5)
-    check_rows(follow.poll(last=True), 6)
+    check_rows(at_its_end.poll(), 5)
+    check_rows(at_its_end.poll(last=True), 6)
 
 
 def test_a_broken_file_leaves_the_run_as_it_was(tmp_path):
@@ -134,9 +119,7 @@ def test_a_log_that_is_deleted_leaves_what_was_seen_and_one_that_begins_later_is
     assert follow.poll() is None
     check_rows(follow.run, 10)
     log.write_text(rows(11, 13))
-    found = follow.poll()
-    assert found is not None
-    assert found.step.tolist() == [11.0, 12.0, 13.0]
+    assert there(follow.poll()).step.tolist() == [11.0, 12.0, 13.0]
     assert follow.notes == ("the log was restarted and ends at step 13",)
 
 
@@ -181,19 +164,14 @@ def test_the_latest_checkpoint_counts(tmp_path):
     assert follow.poll() is None
 
 
-def test_a_file_within_a_folder_changes_its_stamp(tmp_path):
-    (tmp_path / "a" / "b").mkdir(parents=True)
-    before = stamp_of([tmp_path])
-    (tmp_path / "a" / "b" / "c").write_text("x")
-    assert stamp_of([tmp_path]) != before
-
-
-def test_the_changes_of_a_database_change_its_stamp(tmp_path):
+@pytest.mark.parametrize(("followed", "changed"), [("a", "a/b/c"), ("metrics.db", "metrics.db-wal")])
+def test_a_file_within_a_folder_and_the_changes_beside_a_database_change_its_stamp(tmp_path, followed, changed):
     """SQLite appends to a second file; the database itself may stay as it is for long."""
+    (tmp_path / "a" / "b").mkdir(parents=True)
     (tmp_path / "metrics.db").write_text("x")
-    before = stamp_of([tmp_path / "metrics.db"])
-    (tmp_path / "metrics.db-wal").write_text("y")
-    assert stamp_of([tmp_path / "metrics.db"]) != before
+    before = stamp_of([tmp_path / followed])
+    (tmp_path / changed).write_text("y")
+    assert stamp_of([tmp_path / followed]) != before
 
 
 def test_a_store_that_grows_within_its_records_is_followed(tmp_path):

@@ -19,7 +19,9 @@ from bayes_grpo.watching import watch as update_module
 from bayes_grpo.watching.alarms import alarms_of, earlier
 from bayes_grpo.watching.result import Memory, Watching
 from bayes_grpo.watching.watch import update_of
-from tests.helpers.runs import make_run, rising_run, steps
+from tests.helpers.cases import collapsing
+from tests.helpers.paths import there
+from tests.helpers.runs import evaluated, make_run, rising_run
 from tests.references.made import runs_of_orders
 from tests.references.test_gather import written
 
@@ -30,48 +32,32 @@ SWIFT = Watching(forecasts=False)
 """A diagnosis alone."""
 
 
-def collapsing(n: int = 80) -> Run:
-    """A reward that rises and is lost from row 50 on."""
-    noise = 0.02 * np.random.default_rng(3).standard_normal(n)
-    reward = 0.8 - 0.6 * np.exp(-steps(n) / 15.0) - 0.7 * np.clip((steps(n) - 50.0) / 8.0, 0.0, 1.0)
-    return make_run(steps(n), reward + noise, reward_low=0.0, reward_high=1.0, name="collapsing")
-
-
 @pytest.fixture(scope="module")
 def run() -> Run:
     return rising_run(ROWS, reward_low=0.0, reward_high=1.0)
 
 
 @pytest.fixture(scope="module")
-def looks(run):
-    """Two looks, with a question."""
+def look(run):
+    """The second look, with a question."""
     watching = Watching(horizon=HORIZON, costs=StoppingCosts(cost_per_step=1.0, value_per_reward=1000.0))
-    first, memory = update_of(run.until(ROWS - 1), watching)
-    second, memory = update_of(run, watching, memory)
-    return first, second, memory
+    _, memory = update_of(run.until(ROWS - 1), watching)
+    return update_of(run, watching, memory)[0]
 
 
-def test_a_look_has_the_numbers_of_a_forecast(run, looks):
-    ours, theirs = looks[1].outlook, summarize_forecast(forecast(run, HORIZON, nuts=False))
+def test_a_look_has_the_numbers_of_forecast_and_diagnosis(run, look):
+    ours, theirs = look.outlook, summarize_forecast(forecast(run, HORIZON, nuts=False))
     assert (ours.at_horizon, ours.now, ours.weights) == (theirs.at_horizon, theirs.now, theirs.weights)
     assert (ours.p_gain, ours.threshold) == (theirs.p_gain, theirs.threshold)
     assert ours.sentence == theirs.sentence
+    diagnosed = diagnose(run)
+    assert (look.probability, look.status.finding) == (diagnosed.probability, diagnosed.status.finding)
 
 
-def test_a_look_has_the_numbers_of_a_diagnosis(run, looks):
-    theirs = diagnose(run)
-    assert looks[1].probability == theirs.probability
-    assert looks[1].status.finding == theirs.status.finding
-
-
-def test_a_look_answers_the_question(looks):
-    outlook = looks[1].outlook
-    assert ROWS <= outlook.stop <= HORIZON
-    assert outlook.advice in looks[1].sentence
-
-
-def test_a_look_is_strict_json(looks):
-    content = json.loads(json.dumps(looks[1].to_dict(), allow_nan=False))
+def test_a_look_answers_the_question_in_strict_json(look):
+    assert ROWS <= look.outlook.stop <= HORIZON
+    assert look.outlook.advice in look.sentence
+    content = json.loads(json.dumps(look.to_dict(), allow_nan=False))
     assert content["outlook"]["at_horizon"]["level"] == 0.9
     assert content["sentence"].startswith("Step 40, 40 rows. ")
 
@@ -80,9 +66,7 @@ def test_a_run_past_its_horizon_has_no_forecast(run):
     found, _ = update_of(run, Watching(horizon=30.0))
     assert found.outlook is None
     assert found.probability
-    assert any(
-        note.startswith("no forecast: horizon: expected a step after the last logged one") for note in found.notes
-    )
+    assert any(x.startswith("no forecast: horizon: expected a step after the last logged one") for x in found.notes)
 
 
 @pytest.mark.parametrize("rows", [2, 3, 7])
@@ -126,15 +110,13 @@ def test_an_alarm_says_what_to_do():
     assert alarm.finding == "dynamical_instability"
     assert alarm.probability == found.probability["dynamical_instability"]
     assert alarm.remedies
-    assert alarm.since is not None
-    assert alarm.since == diagnose(collapsing()).onsets[alarm.finding].step
-    assert found.status is not None
-    assert (alarm.status, alarm.action) == (found.status.status, found.status.action)
-    assert alarm.action is not None
-    assert alarm.action.kind == "go_back"
-    assert alarm.action.sentence.startswith("stop, and go back to the checkpoint of about step ")
-    assert found.sentence.startswith(f"Step 80, 80 rows. {found.status.sentence} ALARM: {alarm.sentence}")
-    assert json.loads(json.dumps(alarm.to_dict(), allow_nan=False))["since"]["median"] == alarm.since[0]
+    assert there(alarm.since) == diagnose(collapsing()).onsets[alarm.finding].step
+    status, action = there(found.status), there(alarm.action)
+    assert (alarm.status, action) == (status.status, status.action)
+    assert action.kind == "go_back"
+    assert action.sentence.startswith("stop, and go back to the checkpoint of about step ")
+    assert found.sentence.startswith(f"Step 80, 80 rows. {status.sentence} ALARM: {alarm.sentence}")
+    assert json.loads(json.dumps(alarm.to_dict(), allow_nan=False))["since"]["median"] == there(alarm.since)[0]
     assert "ALARM: dynamical instability. Do now: stop" in found.line
     assert len(found.line) < 400
 
@@ -162,23 +144,13 @@ def test_a_rule_is_one_of_the_log_alone():
 
 
 def test_held_out_rewards_are_rows_where_there_are_no_others():
-    run = make_run(
-        [1.0, 2.0], [math.nan, math.nan], evals=dict(zip(range(10, 60, 10), np.linspace(0.1, 0.5, 5), strict=True))
-    )
+    run = make_run([1.0, 2.0], [math.nan, math.nan], evals=evaluated(range(10, 60, 10), np.linspace(0.1, 0.5, 5)))
     found, _ = update_of(run, SWIFT)
     assert (found.step, found.rows, found.reward) == (50.0, 5, 0.5)
     assert set(probabilities_after(run, 4).probability) == set(MODES)
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"alarm": 0.0},
-        {"alarm": 1.0},
-        {"horizon": math.inf},
-        {"signal": "loss"},
-    ],
-)
+@pytest.mark.parametrize("wrong", [{"alarm": 0.0}, {"alarm": 1.0}, {"horizon": math.inf}, {"signal": "loss"}])
 def test_impossible_wishes_are_refused(wrong):
     with pytest.raises(SettingError, match="expected"):
         Watching(**wrong)

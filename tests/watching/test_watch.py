@@ -18,6 +18,7 @@ from bayes_grpo.watching import watch as watch_module
 from bayes_grpo.watching.notify import checked_url, content_for, message_of, post
 from bayes_grpo.watching.result import Alarm, Memory, Update, Watching
 from bayes_grpo.watching.watch import Patience, ended, load_memory, place_of, save_memory, watch
+from tests.helpers.cases import collapsing
 from tests.helpers.runs import make_run, steps
 
 SWIFT = Watching(forecasts=False)
@@ -34,16 +35,10 @@ ALARM = Alarm(
 )
 
 
-def rewards(n: int) -> np.ndarray:
-    """Rises, and is lost from row 50 on."""
-    step = np.arange(1.0, n + 1.0)
-    noise = 0.02 * np.random.default_rng(3).standard_normal(200)[:n]
-    return 0.8 - 0.6 * np.exp(-step / 15.0) - 0.7 * np.clip((step - 50.0) / 8.0, 0.0, 1.0) + noise
-
-
 def write(log: Path, n: int) -> None:
-    """The log as it stands after so many rows."""
-    log.write_text("".join(json.dumps({"step": i, "reward": r}) + "\n" for i, r in enumerate(rewards(n), 1)))
+    """The log as it stands after so many rows: the reward rises, and is lost from row 50 on."""
+    rows = ({"step": i, "reward": r} for i, r in enumerate(collapsing(n).reward, 1))
+    log.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
 class Writer:
@@ -93,9 +88,8 @@ def test_one_look_is_one_look(log, looks):
 
 
 def test_the_watch_ends_at_the_planned_length(log, looks):
-    found = list(
-        looks(Writer(log, 10, 20, 30), read={"settings": {"total_steps": 20}}, patience=Patience(interval=0.01))
-    )
+    planned = {"settings": {"total_steps": 20}}
+    found = list(looks(Writer(log, 10, 20, 30), read=planned, patience=Patience(interval=0.01)))
     assert [x.rows for x in found] == [10, 20]
 
 
@@ -240,14 +234,7 @@ def test_a_broken_state_is_an_empty_one(tmp_path):
     kept = Memory({"reward_hacking": 12.0}, (1.0, 0.25))
     save_memory(kept, place)
     assert load_memory(place) == kept
-    for text in (
-        "",
-        "[]",
-        "{",
-        '{"format": 0}',
-        '{"format": 1}',
-        '{"format": 1, "alarmed": 3, "first": []}',
-    ):
+    for text in ("", "[]", "{", '{"format": 0}', '{"format": 1}', '{"format": 1, "alarmed": 3, "first": []}'):
         place.write_text(text)
         assert load_memory(place) == Memory()
 
