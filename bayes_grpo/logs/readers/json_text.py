@@ -27,7 +27,7 @@ from bayes_grpo.logs.json_columns import (
     with_other_steps,
 )
 from bayes_grpo.logs.keyindex import normal
-from bayes_grpo.logs.lines import JSON_START, names_reward, nothing_found, too_long
+from bayes_grpo.logs.lines import JSON_START, names_reward, too_long
 from bayes_grpo.logs.options import CONFIG_KEYS, flat_config
 from bayes_grpo.logs.run import Caution
 from bayes_grpo.logs.table import Table, to_float
@@ -309,55 +309,7 @@ def with_plan(found: Parsed, max_steps: object, logging_steps: object) -> Parsed
     )
 
 
-_ITEM = r"\s{0,9}(?:[-+]?\d[\d.eE+-]{0,30}|nan|None)\s{0,9}"
-_NAMED_LIST = re.compile(
-    rf"^[^\n\[{{]{{0,80}}?((?:[A-Za-z_]\w{{0,40}} ){{0,2}}[A-Za-z_]\w{{0,60}}) ?[:=] ?\[({_ITEM}(?:,{_ITEM})*+),?\s*\]",
-    re.MULTILINE,
-)
-"""A list of numbers with a name before it, as a script prints it or a chat pastes it."""
-
-
-def _named_lists(text: str) -> list[dict[str, Any]]:
-    """Lists of numbers by name, those from one name to its next appearance in one record."""
-    records: list[dict[str, Any]] = [{}]
-    for name, numbers in ((normal(name), x) for name, x in _NAMED_LIST.findall(text)):
-        if name in records[-1]:
-            records.append({})
-        records[-1][name] = numbers.split(",")
-    return records if records[0] else []
-
-
-_BATCH = 64
-"""Values of 0 and 1 up to which a list alone is of one step; a series of steps has averages, or is longer."""
-
-
-def _of_one_batch(lists: Mapping[str, list[str]]) -> list[float] | None:
-    """The only list that a text holds, where it reads like a script's print of the rewards of one step; else None."""
-    values = [to_float(x) for x in next(iter(lists.values()))] if len(lists) == 1 else []
-    return values if 1 < len(values) <= _BATCH and {*values} <= {0.0, 1.0} else None
-
-
-def _sniff_named_lists(source: Source) -> Evidence | None:
-    """Recognizes lists of numbers of which one is named as a reward, where nothing else fits."""
-    found = _named_lists(source.head) if "[" in source.head else []
-    return Evidence(0) if any(names_reward(record) for record in found) else None
-
-
-def _read_named_lists(source: Source, wanted: str | None) -> Parsed:
-    """One list a name is a column; names that come again and again are the completions of a row each."""
-    found = _named_lists(source.text)
-    if not found:
-        raise nothing_found("lists such as 'rewards = [0.1, 0.2]'", source)
-    if len(found) > 1:
-        return parsed_rows(found)
-    if (numbers := _of_one_batch(found[0])) is not None:
-        note = f"{len(numbers)} values of 0 and 1: taken for the completions of one step, not for steps"
-        return parsed_rows([{"rewards": numbers}]).noted(Caution(note))
-    return Parsed(Table.from_columns(number_lists(found[0])), notes=(f"lists named {listed(found[0])}",))
-
-
 READERS = (
-    Reader("named_lists", _sniff_named_lists, _read_named_lists),
     Reader("json", partial(_sniff, "json"), lambda x, wanted: of_document(load_json(x, joined=True), wanted)),
     Reader("jsonl", partial(_sniff, "jsonl"), _read_jsonl),
     Reader("trl_trainer_state", partial(_sniff, "state"), lambda x, wanted: of_state(load_json(x))),
