@@ -82,7 +82,7 @@ def test_public_names_are_there_and_listed():
 def test_versions_and_licence_are_the_same_everywhere():
     project = toml("pyproject.toml")["project"]
     stated = project["version"]
-    assert version("bayes-grpo") == stated
+    assert version("bayes-grpo") == bayes_grpo.__version__ == stated
     assert re.search(rf"^version: {re.escape(stated)}$", text("CITATION.cff"), re.MULTILINE)
     assert re.search(rf"^## .*\b{re.escape(stated)}$", text("CHANGELOG.md"), re.MULTILINE)
     wanted, floor = text(".python-version").strip(), project["requires-python"].removeprefix(">=")

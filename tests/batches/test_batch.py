@@ -13,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -27,9 +26,9 @@ from bayes_grpo.batches.unit import fingerprint
 from bayes_grpo.cli.batch import dask_executor
 from bayes_grpo.common.errors import MissingExtraError, OutputError, SettingError
 from bayes_grpo.diagnosis import diagnose
-from bayes_grpo.forecasting.expected import horizon_of
 from bayes_grpo.forecasting.summary import summarize_forecast
 from tests.helpers.command import call
+from tests.helpers.paths import there
 from tests.helpers.runs import make_run, rising_run, steps
 from tests.helpers.shown import text_of
 
@@ -135,19 +134,6 @@ def test_the_worst_status_is_the_first_of_a_batch():
     lost = make_run(step, np.where(step < 50, 0.7, 0.1) + 0.01 * np.cos(7.0 * step), name="lost")
     statuses = batch([*rises, lost], ["diagnose"]).clauses[1]
     assert statuses.startswith("1 failed, ")
-
-
-def test_the_horizon_is_the_plan_where_it_lies_ahead():
-    guess = "1.5 times the last step"
-    planned: dict[str, Any]
-    for planned, found in (({"total_steps": 80.0}, (80.0, "planned length")), ({}, (60.0, guess)),
-                           ({"total_steps": 40.0}, (60.0, f"{guess}, the planned length being reached"))):  # fmt: skip
-        settings = dict(make_run(steps(40), 0.01 * steps(40), **planned).settings.items())
-        assert horizon_of(settings, 40.0) == found
-        assert horizon_of(settings, 40.0, 50.0) == (50.0, "given")
-    settings = dict(make_run(steps(40), 0.01 * steps(40)).settings.items())
-    assert horizon_of(settings, 3094.0, first=3075.0) == (3104.0, "1.5 times as far as the rows reach")
-    assert horizon_of(settings, 60.0, first=3.0) == (90.0, guess)
 
 
 def test_any_executor_and_a_cluster_give_what_is_given_here(write_logs, monkeypatch):
@@ -319,8 +305,7 @@ def test_a_row_says_the_levels_of_the_reward_and_why_it_has_its_status():
     scores = {float(s): 0.1 + 0.005 * float(s) for s in step[9::10]}
     run = make_run(step, rising, evals=scores)
     row = batch(run).table[0]
-    path = bg.diagnose(run).paths
-    assert path is not None
+    path = there(bg.diagnose(run).paths)
     for name, level in (("first", path.reward.start), ("last", path.reward.now), ("best", path.reward.best)):
         assert row[f"reward_{name}"] == pytest.approx(float(np.median(level)))
     assert row["reward_best_step"] == 60.0

@@ -1,3 +1,5 @@
+"""Packages that several threads ask for at once."""
+
 import subprocess
 import sys
 
@@ -34,16 +36,12 @@ assert not outside, outside[0]
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("cache", ["", "cache"])
-def test_scipy_is_imported_by_one_thread_at_a_time(tmp_path, monkeypatch, cache):
+@pytest.mark.parametrize(
+    ("script", "cache"), [(FIT, ""), (FIT, "cache"), (SCRIPT, "")], ids=["fit", "cached", "threads"]
+)
+def test_slow_packages_are_imported_by_one_thread_at_a_time(tmp_path, monkeypatch, script, cache):
     """JAX found SciPy half-made by the thread that imported ArviZ: a first fit on a fresh machine had a traceback."""
     monkeypatch.setenv("BAYES_GRPO_CACHE", str(tmp_path / cache) if cache else "")
-    done = subprocess.run([sys.executable, "-c", FIT], capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.thorough
-def test_two_threads_may_ask_for_slow_packages_at_once():
-    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr

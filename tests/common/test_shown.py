@@ -1,8 +1,6 @@
 """What a session and a notebook show of a result."""
 
-import tomllib
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 
@@ -57,9 +55,3 @@ def test_every_result_shows_itself_by_the_one_base():
     kinds = {x for x in subclasses(Shown) if x.__module__.startswith("bayes_grpo")}
     assert public <= {x.__name__ for x in kinds}
     assert all(x.__repr__ is Shown.__repr__ for x in kinds)
-
-
-def test_the_version_is_that_of_the_package():
-    project = tomllib.loads((Path(__file__).resolve().parents[2] / "pyproject.toml").read_text())["project"]
-    assert bg.__version__ == project["version"]
-    assert not hasattr(bg, "no_such_name")

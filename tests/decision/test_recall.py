@@ -1,15 +1,16 @@
 """Decisions of who keeps checkpoints, against cases that can be solved by hand and simulations."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.decision.checkpoints import Checkpoints, checkpoint_rewards, recalled
 from bayes_grpo.decision.decide import StoppingCosts, decide, with_checkpoints
-from bayes_grpo.logs.run import Run
-from bayes_grpo.logs.settings import Provenance, Setting, Settings
 from tests.decision.test_decision import made
-from tests.helpers.paths import fit_path
+from tests.helpers.paths import fit_path, there
+from tests.helpers.runs import make_run
 
 STEP = np.arange(2.0, 101.0, 2.0)
 
@@ -76,40 +77,30 @@ def test_scores_that_part_from_the_rows_are_believed():
     path = fit_path(STEP, 0.2 + 0.005 * STEP + 0.01 * np.random.default_rng(0).standard_normal(50), seed=1)
     parted = Checkpoints(kept, 10.0, kept, 0.5 - np.abs(kept - 40.0) / 200.0, 0.01)
     assert checkpoint_rewards(path, parted, 100.0).choice(parted).step == 40.0
-    assert (
-        checkpoint_rewards(path, parted._replace(scored=np.empty(0), score=np.empty(0)), 100.0).choice(parted).step
-        == 100.0
-    )
+    unscored = parted._replace(scored=np.empty(0), score=np.empty(0))
+    assert checkpoint_rewards(path, unscored, 100.0).choice(parted).step == 100.0
     with pytest.raises(SettingError, match="steps above 0"):
         Checkpoints(kept, 0.0).checked(100.0)
 
 
-def run_of(source="run", **settings):
-    stated = {name: Setting(value, Provenance.CONFIG) for name, value in settings.items()}
-    return Run(
-        name="run", source=str(source), format="made", log_hash="", step=STEP, reward=0.01 * STEP,
-        window=np.full(50, 2.0), signals={}, eval_step=np.array([50.0, 100.0]), eval_reward=np.array([0.3, 0.5]),
-        settings=Settings(**stated),
-    )  # fmt: skip
+def kept_of(costs=None, source="run", **settings):
+    """The checkpoints of a run with a log at some place."""
+    run = make_run(STEP, 0.01 * STEP, window=2.0, evals={50.0: 0.3, 100.0: 0.5}, **settings)
+    return with_checkpoints(costs or StoppingCosts(), replace(run, source=str(source))).kept
 
 
 def test_checkpoints_come_from_user_folder_or_settings(tmp_path):
-    assert with_checkpoints(StoppingCosts(), run_of()).kept is None
-    kept = with_checkpoints(StoppingCosts(), run_of(save_steps=30.0)).kept
-    assert kept is not None
+    assert kept_of() is None
+    kept = there(kept_of(save_steps=30.0))
     assert kept.kept.tolist() == [30.0, 60.0, 90.0]
     assert kept.every == 30.0
     assert kept.score.tolist() == [0.3, 0.5]
-    assert with_checkpoints(StoppingCosts(), run_of(save_steps=500.0, total_steps=200.0)).kept is None
+    assert kept_of(save_steps=500.0, total_steps=200.0) is None
     for name in ("checkpoint-40", "checkpoint-80", "checkpoint-400", "other"):
         (tmp_path / name).mkdir()
     (tmp_path / "log.jsonl").write_text("{}")
-    found = with_checkpoints(
-        StoppingCosts(cost_per_step=1.0, value_per_reward=9.0), run_of(tmp_path / "log.jsonl")
-    ).kept
-    assert found is not None
+    found = there(kept_of(StoppingCosts(cost_per_step=1.0, value_per_reward=9.0), tmp_path / "log.jsonl"))
     assert found.kept.tolist() == [40.0, 80.0]
     assert found.every == 40.0
-    stated = with_checkpoints(StoppingCosts(checkpoints=25.0), run_of(tmp_path / "log.jsonl")).kept
-    assert stated is not None
+    stated = there(kept_of(StoppingCosts(checkpoints=25.0), tmp_path / "log.jsonl"))
     assert stated.kept.tolist() == [25.0, 50.0, 75.0, 100.0]

@@ -71,15 +71,7 @@ def test_what_is_said_of_a_reward_of_zero_is_zero_and_one_evaluation_is_one():
 def test_command_says_verdict_json_and_exit_code(write_trl_log, tmp_path, rising):
     evals = dict.fromkeys(range(4, ROWS, 4), 0.0)
     log = write_trl_log(tmp_path / "trainer_state.json", rising, evals)
-    code, out, _ = call(
-        "diagnose",
-        log,
-        "--json",
-        "--fail-on",
-        "reward-hacking:0.3",
-        "--plot",
-        tmp_path / "p.svg",
-    )
+    code, out, _ = call("diagnose", log, "--json", "--fail-on", "reward-hacking:0.3", "--plot", tmp_path / "p.svg")
     content = json.loads(out)
     assert content["probability"]["reward_hacking"] >= 0.3
     assert code == 5

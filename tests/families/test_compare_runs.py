@@ -25,6 +25,7 @@ from bayes_grpo.families.recipes import (
 from bayes_grpo.views.plots.runs import plot_compare_runs
 from tests.families.made import relaxing
 from tests.helpers.command import call
+from tests.helpers.paths import there
 
 RNG = np.random.default_rng(0)
 FORM, CORRECT = (relaxing(name, plateau=p, seed=i).reward for i, (name, p) in enumerate((("x", 0.3), ("y", 0.6))))
@@ -131,9 +132,7 @@ def test_every_run_has_its_levels_and_the_reason_of_its_status(tmp_path):
         ("B", "lost", 60, 60.0),
     ]
     healthy, collapsed = found.runs
-    paths = diagnose(rising).paths
-    assert paths is not None
-    assert healthy.levels.last == pytest.approx(paths.reward.now.mean(), abs=0.01)
+    assert healthy.levels.last == pytest.approx(there(diagnose(rising).paths).reward.now.mean(), abs=0.01)
     assert healthy.levels.first < healthy.levels.last
     assert collapsed.levels.best > 0.5
     assert collapsed.levels.last < 0.1
@@ -163,10 +162,10 @@ def side(*values: float, error: float = 0.0) -> RecipeReadings:
 def test_equal_recipes_are_equal_and_swapping_them_swaps_the_probability():
     assert difference_of(side(0.5), side(0.5), 0.2, PRIOR).p_better == pytest.approx(0.5)
     a, b = side(0.5, 0.55, error=0.02), side(0.6, 0.52, error=0.03)
-    there, back = difference_of(a, b, 0.2, PRIOR).p_better, difference_of(b, a, 0.2, PRIOR).p_better
+    one, other = difference_of(a, b, 0.2, PRIOR).p_better, difference_of(b, a, 0.2, PRIOR).p_better
     # The prior is about A and the difference: of no account beside data on both.
-    assert there + back == pytest.approx(1.0, abs=1e-3)
-    assert there > 0.5
+    assert one + other == pytest.approx(1.0, abs=1e-3)
+    assert one > 0.5
 
 
 def test_a_known_spread_gives_the_textbook_answer():
@@ -206,8 +205,7 @@ def test_seeds_that_differ_widen_the_spread():
 
 def test_further_seeds_are_few_for_a_clear_difference_and_none_are_enough_for_none():
     rng = np.random.default_rng(1)
-    clear = further_seeds(side(0.50), side(0.58), 0.2, PRIOR, rng)
-    assert clear is not None
+    clear = there(further_seeds(side(0.50), side(0.58), 0.2, PRIOR, rng))
     hidden = further_seeds(side(0.5, 0.5, 0.5, 0.5), side(0.5, 0.5, 0.5, 0.5), 0.2, PRIOR, rng)
     assert hidden is None or hidden > clear
 

@@ -12,20 +12,13 @@ import pytest
 from bayes_grpo import SamplerSettings
 from bayes_grpo.fitting.draws import Draws, fast_posterior, sample_posterior
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings, WeightDiagnostics, WeightedPoints
-from bayes_grpo.fitting.sampling.target import (
-    FARTHEST,
-    log_likelihood,
-    log_likelihoods,
-    potential,
-    target_of,
-)
-from bayes_grpo.logs.run import Run
-from bayes_grpo.logs.settings import Settings
+from bayes_grpo.fitting.sampling.target import FARTHEST, log_likelihood, log_likelihoods, potential, target_of
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.padding import padded, shared
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.series import Series
+from tests.helpers.runs import make_run, steps
 from tests.helpers.selection import few
 
 LAWS = ("flat", "exponential", "oscillator", "bernoulli", "logistic", "sigmoid")
@@ -36,8 +29,7 @@ def posterior_on(regime: Regime, table: Series, **options: Any) -> Draws:
 
 
 def make_table(y: np.ndarray) -> Series:
-    step, nothing = np.arange(1.0, len(y) + 1), np.array([])
-    return rows_of(Run("made", "made", "none", "0", step, y, np.ones(len(y)), {}, nothing, nothing, Settings()))
+    return rows_of(make_run(steps(len(y)), y))
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,6 @@ from bayes_grpo import SamplerSettings, fit, get_regime, load_fit, rows_of, save
 from bayes_grpo.common.errors import PriorError
 from bayes_grpo.fitting.draws import fast_posterior
 from bayes_grpo.fitting.sampling.target import target_of
-from bayes_grpo.regimes.priors import resolve_priors
 from tests.helpers.runs import rising_run
 from tests.helpers.shown import text_of
 
@@ -95,12 +94,6 @@ def test_a_model_has_no_site_for_it(run):
         given = trace["y"]["fn"].values.get(name)
         mean = trace["y"]["fn"].levels.get(name, (given, 0.0))[0]
         assert float(mean) == pytest.approx(value)
-
-
-@pytest.mark.parametrize("given", [-1.0, 0, float("nan"), dist.Delta(-3.0)])
-def test_a_value_out_of_range_is_named(run, given):
-    with pytest.raises(PriorError, match="number above 0 to fix relaxation_time at"):
-        resolve_priors(get_regime("exponential"), rows_of(run), {"relaxation_time": given})
 
 
 def test_all_parameters_fixed_leave_nothing_to_fit(run):

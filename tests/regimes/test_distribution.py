@@ -16,6 +16,7 @@ from bayes_grpo.common.errors import BayesGrpoWarning, PriorError, SettingError
 from bayes_grpo.dynamics.state_space import dense
 from bayes_grpo.fitting.fit import draw_prior
 from bayes_grpo.fitting.sampling.target import target_of
+from bayes_grpo.regimes.base import Prior
 from bayes_grpo.regimes.priors import GRID, resolve_priors, tabulated
 from tests.helpers.reference import dense_log_density, dense_moments
 from tests.helpers.runs import make_run, rising_run, steps
@@ -216,6 +217,25 @@ def test_values_that_do_not_fit_are_named(values, said, table):
         EXPONENTIAL.distribution(values, padded(table))
 
 
+@pytest.mark.parametrize("given", [Prior(7.0, 0.2), (7, 0.2), {"median": 7, "spread": 0.2}, ("7", "0.2")])
+def test_a_prior_replaces_the_default_of_its_parameter_alone(given, table):
+    priors = resolve_priors(EXPONENTIAL, table, {"relaxation_time": given})
+    assert priors == resolve_priors(EXPONENTIAL, table) | {"relaxation_time": Prior(7.0, 0.2)}
+
+
+def test_default_priors_know_scale_and_length_alone():
+    """Shuffled rows have the same scale and length, so they must get the same priors."""
+    y = np.random.default_rng(0).normal(size=50)
+    logs = make_run(steps(50), y), make_run(steps(50), np.random.default_rng(1).permutation(y))
+    one, other = (resolve_priors(get_regime("oscillator"), rows_of(run)) for run in logs)
+    for name, prior in one.items():
+        assert prior.median == pytest.approx(other[name].median, abs=1e-12)
+        assert prior.spread == pytest.approx(other[name].spread)
+
+
+FIXED = "number above 0 to fix relaxation_time at"
+
+
 @pytest.mark.parametrize(
     ("name", "prior", "said"),
     [
@@ -224,6 +244,12 @@ def test_values_that_do_not_fit_are_named(values, said, table):
         ("relaxation_time", dist.Poisson(3.0), "continuous distribution of one number, found Poisson"),
         ("relaxation_time", dist.LogNormal(np.zeros(2), 1.0), "continuous distribution of one number"),
         ("fixed_point", dist.StudentT(3.0, 0.5, 0.1), "expected a Normal with one mean and sd"),
+        ("curvature", (1, 1), "has no such parameter; it has relaxation_time"),
+        ("relaxation_time", (1, 0), "spread above 0"),
+        ("relaxation_time", (-1, 1), "is positive"),
+        ("relaxation_time", (float("nan"), 1), "finite median"),
+        ("relaxation_time", {"mean": 3}, "two numbers"),
+        *(("relaxation_time", value, FIXED) for value in (-1.0, 0, float("nan"), dist.Delta(-3.0))),
     ],
 )
 def test_priors_that_cannot_be_are_refused(name, prior, said, table):

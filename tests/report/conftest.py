@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -112,18 +113,7 @@ def driver() -> Iterator[Any]:
         yield found
 
 
-class Made[T](dict[str, T]):
-    """What a maker gives for a key, made when it is first asked for."""
-
-    def __init__(self, maker: Callable[[str], T]) -> None:
-        super().__init__()
-        self.maker = maker
-
-    def __missing__(self, key: str) -> T:
-        self[key] = self.maker(key)
-        return self[key]
-
-
+@cache
 def report_of(kind: str) -> Report:
     """The page of a kind. The regimes are compared for the healthy run alone, because they take longest."""
     if kind == "healthy":
@@ -133,13 +123,7 @@ def report_of(kind: str) -> Report:
 
 
 @pytest.fixture(scope="session")
-def reports() -> Made[Report]:
-    """A page of each kind."""
-    return Made(report_of)
-
-
-@pytest.fixture(scope="session")
-def pages(reports: Made[Report], tmp_path_factory: pytest.TempPathFactory) -> Made[Path]:
-    """The files of these pages."""
+def page_file(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The file of the page of a kind."""
     folder = tmp_path_factory.mktemp("pages")
-    return Made(lambda kind: save_report(reports[kind], folder / f"{kind}.html"))
+    return cache(lambda kind: save_report(report_of(kind), folder / f"{kind}.html"))

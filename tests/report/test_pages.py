@@ -8,6 +8,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
@@ -28,9 +29,10 @@ from bayes_grpo.views import html, page
 from tests.helpers.browser import PHONE, look
 from tests.helpers.command import call
 from tests.helpers.runs import make_run, steps
-from tests.report.conftest import KINDS, ROWS, SHARED, Markup, quick, run_of
+from tests.report.conftest import KINDS, ROWS, SHARED, Markup, quick, report_of, run_of
 
 MOST_BYTES = 3_000_000
+Pages = Callable[[str], Path]
 
 
 def assert_one_script_of_ours(text: str) -> None:
@@ -43,8 +45,8 @@ def assert_one_script_of_ours(text: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_page_is_whole_and_asks_for_nothing(pages: dict[str, Path], kind: str):
-    text = pages[kind].read_text(encoding="utf-8")
+def test_a_page_is_whole_and_asks_for_nothing(page_file: Pages, kind: str):
+    text = page_file(kind).read_text(encoding="utf-8")
     found = Markup(text)
     ids = found.values("id")
     assert len(text.encode()) < MOST_BYTES
@@ -62,15 +64,14 @@ def test_a_page_is_whole_and_asks_for_nothing(pages: dict[str, Path], kind: str)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_card_then_chart_then_three_answers_with_percentages_come_first(
-    reports: dict[str, Report], pages: dict[str, Path], kind: str
-):
-    text = pages[kind].read_text(encoding="utf-8")
+def test_card_then_chart_then_three_answers_with_percentages_come_first(page_file: Pages, kind: str):
+    text = page_file(kind).read_text(encoding="utf-8")
     first = text[: text.index("<details")]
     order = [first.index(x) for x in ('class="card ', "Do now:", "<figure", 'class="points"')]
     assert order == sorted(order)
     assert (
-        len(re.findall(r'class="chance">(?:&gt;99%|&lt;1%|\d+%) chance (?:of|that)', first)) == 3 - reports[kind].failed
+        len(re.findall(r'class="chance">(?:&gt;99%|&lt;1%|\d+%) chance (?:of|that)', first))
+        == 3 - report_of(kind).failed
     )
 
 
@@ -78,15 +79,15 @@ MOST_WORDS, MOST_BEFORE = 1500, 100
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_page_has_few_words(pages: dict[str, Path], kind: str):
-    text = pages[kind].read_text(encoding="utf-8")
+def test_a_page_has_few_words(page_file: Pages, kind: str):
+    text = page_file(kind).read_text(encoding="utf-8")
     whole, before = (len(" ".join(Markup(x).texts).split()) for x in (text, text[: text.index("<table")]))
     assert 200 < whole <= MOST_WORDS
     assert before <= MOST_BEFORE
 
 
-def test_the_page_has_the_weights_of_the_forecast_and_the_command_that_compares(reports: dict[str, Report]):
-    report = reports["hacking"]
+def test_the_page_has_the_weights_of_the_forecast_and_the_command_that_compares():
+    report = report_of("hacking")
     regimes = next(s for s in report.document.sections if s.title == "Regimes")
     shown = {row[0].text: float(row[1].text) for row in regimes.tables[0].rows}
     weights = report.results["forecast"]["weights"]
@@ -218,9 +219,9 @@ def test_one_part_that_fails_costs_no_other(monkeypatch: pytest.MonkeyPatch):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_browser_finds_nothing_wrong(pages: dict[str, Path], driver: Any, kind: str):
+def test_a_browser_finds_nothing_wrong(page_file: Pages, driver: Any, kind: str):
     for width, dark in ((1200, False), (PHONE, False), (PHONE, True)):
-        seen = look(driver, pages[kind], width=width, dark=dark)
+        seen = look(driver, page_file(kind), width=width, dark=dark)
         assert seen.console == []
         assert seen.requests == []
         assert seen.width <= seen.window == width
@@ -228,8 +229,8 @@ def test_a_browser_finds_nothing_wrong(pages: dict[str, Path], driver: Any, kind
 
 
 @pytest.mark.thorough
-def test_a_print_is_short(pages: dict[str, Path], driver: Any):
-    look(driver, pages["healthy"], axe=False)
+def test_a_print_is_short(page_file: Pages, driver: Any):
+    look(driver, page_file("healthy"), axe=False)
     driver.execute_script("document.querySelectorAll('details:not(#words)').forEach(d => d.open = true)")
     paper = driver.execute_cdp_cmd(
         "Page.printToPDF", {"preferCSSPageSize": True, "paperWidth": 8.27, "paperHeight": 11.69}

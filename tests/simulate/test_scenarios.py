@@ -7,6 +7,7 @@ from bayes_grpo.common.errors import SettingError
 from bayes_grpo.dynamics.reduction import onset_of_oscillation
 from bayes_grpo.simulate.scenarios import SCENARIOS, simulate_scenario
 from benchmarks.lab.fixed_points import linearized
+from tests.helpers.paths import there
 
 FAILURES = {
     "unstable": "dynamical_instability",
@@ -17,9 +18,7 @@ FAILURES = {
 
 
 def near(run):
-    found = linearized(run.trajectory, run.structure, run.numbers, run.environment)
-    assert found is not None
-    return found
+    return there(linearized(run.trajectory, run.structure, run.numbers, run.environment))
 
 
 SHOWS = {
@@ -48,19 +47,19 @@ def check(run):
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_scenario_shows_what_it_is_named_for(scenario_runs, name):
-    assert [run.index for run in scenario_runs[name]] == list(range(len(scenario_runs[name])))
-    for run in scenario_runs[name]:
+    assert [run.index for run in scenario_runs(name)] == list(range(len(scenario_runs(name))))
+    for run in scenario_runs(name):
         check(run)
 
 
 @pytest.mark.thorough
 def test_a_larger_set_begins_with_the_smaller_one(scenario_runs):
-    first = scenario_runs["slow_start"][0]
+    first = scenario_runs("slow_start")[0]
     (alone,) = simulate_scenario("slow_start", 1, seed=0)
     assert alone.numbers == first.numbers
     assert alone.seed == first.seed
     np.testing.assert_allclose(alone.trajectory.reward, first.trajectory.reward, atol=1e-6)
-    second = scenario_runs["slow_start"][1]
+    second = scenario_runs("slow_start")[1]
     assert second.numbers != first.numbers
     (other,) = simulate_scenario("slow_start", 1, seed=1)
     assert other.numbers != first.numbers

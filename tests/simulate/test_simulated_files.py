@@ -17,7 +17,7 @@ def tree(directory):
 
 
 def test_a_run_directory_holds_log_settings_and_truth(scenario_runs, tmp_path):
-    run = scenario_runs["plateau"][0]
+    run = scenario_runs("plateau")[0]
     (directory,) = write_runs([run], tmp_path / "deep" / "out")
     assert directory == tmp_path / "deep" / "out" / "run-000"
     log = json.loads((directory / "trainer_state.json").read_text())
@@ -34,7 +34,7 @@ def test_a_run_directory_holds_log_settings_and_truth(scenario_runs, tmp_path):
 
 
 def test_rows_have_the_shape_of_trl_and_windows_average(scenario_runs):
-    run = scenario_runs["plateau"][0]
+    run = scenario_runs("plateau")[0]
     history = trainer_state(run.trajectory, run.structure, 1)["log_history"]
     train = [row for row in history if "reward" in row]
     evaluation = [row for row in history if "eval_reward" in row]
@@ -56,7 +56,7 @@ def test_rows_have_the_shape_of_trl_and_windows_average(scenario_runs):
 def test_the_same_runs_give_the_same_bytes_in_a_new_or_empty_directory(scenario_runs, tmp_path):
     (tmp_path / "b").mkdir()
     for name in ("a", "b"):
-        assert len(write_runs(scenario_runs["plateau"], tmp_path / name, logging_steps=5)) == 2
+        assert len(write_runs(scenario_runs("plateau"), tmp_path / name, logging_steps=5)) == 2
     assert tree(tmp_path / "a") == tree(tmp_path / "b")
     assert len(tree(tmp_path / "a")) == 6
     assert sorted(path.name for path in (tmp_path / "b").iterdir()) == ["run-000", "run-001"]
@@ -75,7 +75,7 @@ def test_what_is_in_the_way_is_refused_and_untouched(scenario_runs, tmp_path):
         ("file/out", "cannot be written"),
     ):
         with pytest.raises(OutputError, match=words):
-            write_runs(scenario_runs["plateau"], tmp_path / name)
+            write_runs(scenario_runs("plateau"), tmp_path / name)
     with pytest.raises(SettingError, match="at least one run"):
         write_runs([], tmp_path / "out")
     assert tree(tmp_path) == {"file": b"keep", "full/precious.txt": b"keep"}
@@ -87,7 +87,7 @@ def test_an_interrupted_write_leaves_nothing(scenario_runs, tmp_path, monkeypatc
 
     monkeypatch.setattr(trainer_log, "write_json", full)
     with pytest.raises(OutputError, match="No space left"):
-        write_runs(scenario_runs["plateau"], tmp_path / "out")
+        write_runs(scenario_runs("plateau"), tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 
 

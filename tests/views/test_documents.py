@@ -19,7 +19,7 @@ from bayes_grpo.forecasting.summary import summarize_forecast
 from bayes_grpo.views.diagnosis import evaluation_line
 from bayes_grpo.views.terminal import sparkline
 from bayes_grpo.views.view import view
-from tests.helpers.runs import make_run, rising_run, steps
+from tests.helpers.runs import evaluated, make_run, rising_run, steps
 from tests.helpers.selection import few
 from tests.helpers.shown import text_of
 from tests.report.conftest import run_of
@@ -139,7 +139,7 @@ def test_the_evaluation_line_names_its_best_where_it_is_past_it():
     at = step[4::5]
     rising = 0.3 + 0.004 * step
     score = np.where(at <= 60, 0.40 + 0.005 * at, 0.70 - 0.0013 * (at - 60))
-    found = diagnose(make_run(step, rising, evals={float(s): float(r) for s, r in zip(at, score, strict=True)}))
+    found = diagnose(make_run(step, rising, evals=evaluated(at, score)))
     line = evaluation_line(found, finding=False)
     assert re.fullmatch(r"Evaluation: 0\.4\d*, best 0\.[67]\d* about step 6[05], now 0\.6\d*\.", line), line
 
@@ -149,5 +149,5 @@ def test_the_evaluation_line_names_its_best_where_it_is_past_it():
 )
 def test_an_evaluation_that_never_moves_says_so(level, more):
     step = steps(60)
-    found = diagnose(make_run(step, 0.3 + 0.004 * step, evals={float(s): level for s in step[4::5]}))
+    found = diagnose(make_run(step, 0.3 + 0.004 * step, evals=evaluated(step[4::5], np.full(12, level))))
     assert evaluation_line(found, finding=False) == f"Evaluation: {level:.3g} in all 12{more}."
