@@ -1,3 +1,5 @@
+"""What is shown of a log: its document, its picture, its dictionary."""
+
 import json
 
 import numpy as np
@@ -7,7 +9,7 @@ from matplotlib.figure import Figure
 import bayes_grpo as bg
 from bayes_grpo.common.errors import OutputError
 from bayes_grpo.common.picture import save_plot
-from bayes_grpo.logs.run import Run
+from bayes_grpo.logs.run import Caution, Run
 from bayes_grpo.logs.settings import Provenance, Setting, Settings
 from bayes_grpo.views.plots.logs import plot_run
 from tests.helpers import shown
@@ -133,3 +135,10 @@ def test_what_was_sorted_or_left_out_stands_on_the_first_screen(write):
 def test_rows_that_are_no_number_are_told_with_their_steps():
     rows = [{"step": i, "reward": 0.1 * i, "grad_norm": np.nan if i in (4, 7) else 0.5} for i in range(1, 9)]
     assert "grad_norm is NaN or infinite in 2 rows (step 4, 7)" in " ".join(screen_of(rows).split())
+
+
+def test_the_middle_of_a_range_is_a_caution(write):
+    table = "| Step | Train reward |\n|---|---|\n| 0 | ~ -0.4 |\n| 5 | ~ 0.1 |\n| 40 | ~ +0.5 to +0.7 |\n"
+    run = bg.read_log(write("a.md", table))
+    assert run.reward.tolist() == pytest.approx([-0.4, 0.1, 0.6])
+    assert any(isinstance(note, Caution) and "the middle is read" in note for note in run.notes)

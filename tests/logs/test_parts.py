@@ -1,5 +1,7 @@
 """Several files are one run where they complete each other, and are refused where they are runs of their own."""
 
+import json
+
 import pytest
 
 from bayes_grpo.common.errors import LogReadError
@@ -60,3 +62,34 @@ def test_a_resumed_run_and_a_second_signal_complete_it(write):
     assert len(read_log([first, rest]).step) == 150
     kl = write("kl.csv", "step,kl\n" + "".join(f"{s},0.1\n" for s in range(1, 101)))
     assert_read(read_log([first, kl]), step=range(1, 101), signals={"kl": 0.1})
+
+
+RECORDS = {
+    "runs": {arm: [{"step": i, "reward": i * r} for i in range(1, 5)] for arm, r in (("base", 0.1), ("ours", 0.2))}
+}
+
+
+@pytest.mark.parametrize("name", ["runs.ours", "ours"])
+def test_a_run_of_several_in_a_file_is_named_behind_it(write, name):
+    path = write("a.json", RECORDS)
+    for run in (read_log(f"{path}#{name}"), read_log(path, run=name)):
+        assert run.reward.tolist() == [0.2 * i for i in range(1, 5)]
+    with pytest.raises(LogReadError, match=r"expected a run among runs\.base, runs\.ours, found 'other'"):
+        read_log(f"{path}#other")
+    with pytest.raises(LogReadError, match="found nothing there"):
+        read_log(f"{path.with_name('b.json')}#ours")
+
+
+def test_a_folder_that_holds_one_run_or_several(tmp_path):
+    state = {"log_history": [{"step": i, "reward": 0.1 * i} for i in range(1, 9)], "max_steps": 20}
+    for i in range(2):
+        folder = tmp_path / f"run-00{i}"
+        folder.mkdir()
+        (folder / "trainer_state.json").write_text(json.dumps(state))
+        if i == 0:
+            (folder / "bayes_grpo.toml").write_text("[settings]\ngroup_size = 6\n")
+            run = read_log(tmp_path)
+            assert run.settings.group_size.value == 6
+            assert run.name == "run-000"
+    with pytest.raises(LogReadError, match=r"found the folders of 2: run-000, run-001; pass one, such as .*run-000"):
+        read_log(tmp_path)

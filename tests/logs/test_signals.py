@@ -93,12 +93,3 @@ def test_the_sampler_is_not_the_reference(write):
     assert own.definitions["engine_mismatch"] == UNDEFINED
     with pytest.raises(TypeError):
         run.definitions["kl"] = "k3"  # type: ignore[index]
-
-
-def test_the_kl_of_a_policy_is_that_to_the_reference_where_its_weight_is_logged():
-    rows = [{"step": i, "reward": 0.1 * i, "policy_kl": 0.01 * i} for i in range(1, 6)]
-    assert read_log(rows).suggested["kl"] == ("policy_kl",)
-    weighed = read_log([{**row, "train/beta_adaptive": 0.005} for row in rows])
-    assert_read(weighed, "as 'train/beta_adaptive' weighs it", signals={"kl": [0.01 * i for i in range(1, 6)]})
-    for other in ({"adam_beta1": 0.9}, {"kl_coef": 0.0}):
-        assert "kl" not in read_log([{**row, **other} for row in rows]).signals
