@@ -115,21 +115,6 @@ def test_a_run_that_has_ended_is_not_told_to_stop_and_its_settings_are_of_the_ne
                 assert sentence.startswith("in the next run, ") == (setting or action.kind == "log_signal")
 
 
-def test_what_happened_at_once_and_is_over_is_told_with_its_step():
-    rng = np.random.default_rng(6)
-    dip, jump = (0.6 + 0.02 * rng.standard_normal(120) for _ in range(2))
-    dip[80:88] -= 0.35
-    jump[30:] += 0.3
-    told = diagnose(make_run(steps(120), dip)).status
-    assert told.status not in ("fine", "failed", "failing")
-    assert told.past.startswith("Earlier: the reward fell to 0.2")
-    assert "at step 81 and came back by step 89" in told.past
-    assert "jumped from 0.59 to 0.9 at step 31" in diagnose(make_run(steps(120), jump)).sentence
-    resumed = replace(make_run(steps(120), dip[:80].tolist() + dip[:40].tolist()), resumes=(61.0,))
-    assert diagnose(resumed).status.past == "Earlier: the training was resumed at step 61."
-    assert diagnose(make_run(steps(120), 0.6 + 0.02 * rng.standard_normal(120))).status.past == ""
-
-
 def test_a_fall_that_begins_at_a_resume_is_attributed_to_it_first():
     rng = np.random.default_rng(3)
     reward = np.where(steps(90) <= 60, 0.7, 0.1) + 0.02 * rng.standard_normal(90)
@@ -150,8 +135,10 @@ def test_a_fall_that_begins_at_a_resume_is_attributed_to_it_first():
         assert "resume" not in top.headline + top.action.sentence
 
 
-def test_a_dip_after_a_resume_is_named_with_it():
+def test_a_resume_is_named_and_a_dip_after_one_with_it():
     dip = 0.6 + 0.02 * np.random.default_rng(6).standard_normal(120)
+    resumed = replace(make_run(steps(120), dip), resumes=(61.0,))
+    assert diagnose(resumed).status.past == "Earlier: the training was resumed at step 61."
     dip[80:88] -= 0.35
     told = diagnose(replace(make_run(steps(120), dip), resumes=(80.0,))).status.past
     assert "at step 81, after the resume at step 80, and came back by step 89." in told

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bayes_grpo import diagnose, view
-from tests.helpers.runs import make_run, steps
+from tests.helpers.runs import evaluated, make_run, steps
 from tests.helpers.selection import few
 
 
@@ -33,3 +33,10 @@ def test_a_part_that_never_paid_stands_on_the_first_screen():
         found = diagnose(make_run(steps(40), form, components=parts, reward_low=0.0, reward_high=2.0))
         assert (found.status.finding.mode == "form_without_task") == (paid == "format_reward")
         assert view(found).why.count(f"o row has any reward from {unpaid}") == 1
+
+
+def test_evaluations_are_the_reward_where_the_gold_reward_is_the_only_other_one():
+    evals = evaluated(steps(60), np.repeat([0.2, 0.6], 30) + 0.01 * np.random.default_rng(9).standard_normal(60))
+    gold = np.where(steps(80) > 10, 0.3, np.nan)
+    found = diagnose(make_run(steps(80), np.full(80, np.nan), signals={"gold_reward": gold}, evals=evals))
+    assert "the reward jumped from 0.2 to 0.59 at step 31" in found.sentence
