@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,13 @@ from bayes_grpo.common.errors import MENDING, Argument, LogReadError
 from bayes_grpo.common.text import clean, listed
 from bayes_grpo.logs.table import Table
 
-_WRAPPERS = ("metrics/", "data/", "logs/", "log/", "values/", "scalars/")
+_WRAPPERS = (
+    "metrics/", "data/", "logs/", "log/", "values/", "scalars/", "payload/", "stats/", "fields/", "info/", "extra/",
+    "results/", "result/", "event/", "record/", "body/", "jsonpayload/", "attributes/", "summary/",
+)  # fmt: skip
 """Objects that scripts put a row's metrics into."""
+_OF_ALL_ROWS = re.compile(r"_history$")
+"""The end of a name of a list of values, one a row."""
 _ASIDE = re.compile(r"([^()]{1,80})_\(([^()]{1,80})\)")
 """A name with a remark behind it, "test reward (against the base)"."""
 _STATISTIC = re.compile(r"std|var|min|max|median|p\d|eval|val|test|delta|change|ema|moving")
@@ -52,8 +57,12 @@ class KeyIndex:
             if OWN not in normal(key) and (table.has_numbers(key) if numbers else table.broken(key).any()):
                 self.raw.setdefault(normal(key), key)
         for name, key in list(self.raw.items()):
-            if name.startswith(_WRAPPERS):
-                self.raw.setdefault(name.partition("/")[2], key)
+            bare = name
+            while bare.startswith(_WRAPPERS):
+                bare = bare.partition("/")[2]
+                self.raw.setdefault(bare, key)
+            if _OF_ALL_ROWS.search(bare):
+                self.raw.setdefault(_OF_ALL_ROWS.sub("", bare), key)
             if (aside := _ASIDE.fullmatch(name)) is not None and not _STATISTIC.search(aside[2]):
                 self.raw.setdefault(aside[1], key)
         self.keys = tuple(dict.fromkeys(self.raw.values()))
@@ -107,10 +116,10 @@ class KeyIndex:
         return sorted(name for name in self.raw if regex.fullmatch(name))
 
 
+@lru_cache(maxsize=4096)
 def normal(key: str) -> str:
     """A key in English and lower case, words joined by "_", no spaces round "/"."""
-    key = key if key.isascii() else in_english(key)
-    return "/".join("_".join(part.split()) for part in key.lower().split("/"))
+    return "/".join("_".join(part.split()) for part in in_english(key).lower().split("/"))
 
 
 _ENGLISH = {
@@ -123,15 +132,31 @@ _ENGLISH = {
     "정확도": "accuracy", "길이": "length", "報酬": "reward", "ステップ": "step", "損失": "loss",
 }  # fmt: skip
 """Chinese, Korean and Japanese words for what a training logs; a longer one stands before those in it."""
+_OTHER_WORDS = {
+    "schritt": "step", "schritte": "step", "durchlauf": "iteration", "belohnung": "reward", "verlust": "loss",
+    "mittlere": "mean", "mittelwert": "mean", "durchschnittliche": "mean", "länge": "length", "genauigkeit": "accuracy",
+    "étape": "step", "étapes": "step", "etape": "step", "pas": "step", "itération": "iteration",
+    "récompense": "reward", "recompense": "reward", "moyenne": "mean", "perte": "loss", "longueur": "length",
+    "paso": "step", "pasos": "step", "iteración": "iteration", "recompensa media": "mean reward",
+    "recompensa_media": "mean_reward", "recompensa": "reward", "ricompensa media": "mean reward",
+    "pérdida": "loss", "perdida": "loss", "entropía": "entropy", "entropie": "entropy", "entropia": "entropy",
+    "passo": "step", "passos": "step", "perda": "loss", "ricompensa": "reward", "perdita": "loss",
+    "шаг": "step", "шаги": "step", "итерация": "iteration", "эпоха": "epoch", "награда": "reward", "награды": "reward",
+    "вознаграждение": "reward", "средняя": "mean", "среднее": "mean", "потери": "loss", "потеря": "loss",
+    "энтропия": "entropy", "длина": "length", "точность": "accuracy",
+}  # fmt: skip
+"""German, French, Spanish, Portuguese, Italian and Russian words for what a training logs, whole words in a name."""
+_OTHER = re.compile(rf"(?<![^\W_])(?:{'|'.join(_OTHER_WORDS)})(?![^\W_])", re.IGNORECASE)
 _WORDS = re.compile("|".join(_ENGLISH))
 _NAMES = re.compile(f"(?:{'|'.join(_ENGLISH)})+")
 _NTH_STEP = re.compile(r"第\s{0,4}(\d{1,12})\s{0,4}步")
 
 
 def in_english(text: str) -> str:
-    """A key or a line of text with East Asian names of what a training logs in English."""
+    """A key or a line of text with East Asian and European names of what a training logs in English."""
     text = _NTH_STEP.sub(r"step \1", text).replace("：", ":").replace("，", ", ")
-    return _NAMES.sub(lambda found: "_".join(_ENGLISH[word] for word in _WORDS.findall(found[0])), text)
+    text = _NAMES.sub(lambda found: "_".join(_ENGLISH[word] for word in _WORDS.findall(found[0])), text)
+    return _OTHER.sub(lambda found: _OTHER_WORDS.get(found[0].lower(), found[0]), text)
 
 
 _KIND = re.compile(r"(?:^|[/_.\s])(?:type|split|phase|mode|stage|kind|event|subset|partition)$", re.IGNORECASE)
@@ -150,6 +175,11 @@ _KEPT = re.compile(
 )
 """Keys that count, and keys that say by themselves what they are of."""
 _BEFORE = "eval/"
+
+
+def is_kind(key: str) -> bool:
+    """Whether the text under a key says what a row is of, such as "split"."""
+    return _KIND.search(key) is not None
 
 
 def marked_evaluation(row: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from bayes_grpo.common.errors import MENDING, Argument, LogReadError
 from bayes_grpo.common.text import ANSI, clean, counted
-from bayes_grpo.logs.formats import Source
+from bayes_grpo.logs.formats import HEAD, Source
 from bayes_grpo.logs.keyindex import KeyIndex, in_english
 from bayes_grpo.logs.settings import Provenance, Setting
 from bayes_grpo.logs.table import Table
@@ -24,7 +24,7 @@ _PREPARING = re.compile(
     r"\A\W{0,8}(?:(?:down)?loading|fetching|saving|map|tokenizing|capturing|processed prompts)\b", re.IGNORECASE
 )
 """What stands before a bar that counts no training."""
-_REWARD = re.compile(r"reward|score|\br_mean|\bmean_r\b", re.IGNORECASE)
+_REWARD = re.compile(r"reward|score|\br_mean|\bmean_r\b|belohnung|r[ei]compens[ae]", re.IGNORECASE)
 _TIMED = re.compile(
     r"timing|profiling|duration|_time\b|time[ _]taken|(?:\b|_)(?:cal|calc|calculate|compute)_", re.IGNORECASE
 )
@@ -35,6 +35,7 @@ _LOGURU = re.compile(r"\d{4}-\d\d-\d\d [\d:.]{8,15} \| [A-Z]{4,8}\s{1,9}\| [\w.]
 _LITERAL = re.compile(r"""\s{0,80}\(?(?:"([^"\n]*+)"|'([^'\n]*+)')\)?,?\s{0,80}""")
 """A part of a long text, as Python prints it over several lines."""
 _EAST_ASIAN = re.compile("[\u3000-\u9fff\uac00-\ud7af\uff00-\uffef]")
+_EUROPEAN = re.compile("[Bb]elohnung|[Rr](?:é|e|i)compens|[Нн]аград|[Вв]ознагражд")
 JSON_START = re.compile(r'\A\s*+(?:\[\s*+)?\{\s*+"')
 """A JSON document or JSON lines; other readers take those."""
 MAX_LINE = 65_536
@@ -55,12 +56,13 @@ def lines_of(text: str) -> Iterator[tuple[str, Bars]]:
     A carriage return ends a line too. The prefixes of Ray and loguru are left out, and so are the quotes of texts as
     Python prints them, in a list or over several lines.
     """
+    european = _EUROPEAN.search(text, 0, HEAD) is not None
     foreign = not text.isascii() and _EAST_ASIAN.search(text) is not None
     for raw in _raw_lines(text):
         if len(raw) > MAX_LINE:
             continue
         line = _PREFIX.sub("", raw, count=1) if raw.lstrip()[:1] == "(" else raw
-        line = in_english(line) if foreign and not line.isascii() else line
+        line = in_english(line) if european or (foreign and not line.isascii()) else line
         line = _LOGURU.sub("", line, count=1) if " | " in line else line
         if (literal := _LITERAL.fullmatch(line)) is not None:
             line = literal[1] or literal[2] or ""
