@@ -17,6 +17,12 @@ _STATISTICS = {"mean": "mean", "avg": "mean", "average": "mean", "std": "std", "
 """Column → what it is of the rewards."""
 
 
+def is_of_rewards(stem: str) -> bool:
+    """Whether the name of a file, without its ending, calls its numbers train rewards."""
+    name = re.sub(r"\W", "_", normal(stem))
+    return _OF_REWARDS.search(name) is not None and _OF_OTHERS.search(name) is None
+
+
 def with_rewards_of_name(found: Parsed, stem: str) -> Parsed:
     """Rows whose mean, and the other statistics beside it, are named for rewards where only the file's name says so.
 
@@ -24,8 +30,7 @@ def with_rewards_of_name(found: Parsed, stem: str) -> Parsed:
         found: What was read from the file.
         stem: The name of the file, without its ending.
     """
-    name = re.sub(r"\W", "_", normal(stem))
-    if not _OF_REWARDS.search(name) or _OF_OTHERS.search(name) or names_reward(found.table.keys):
+    if not is_of_rewards(stem) or names_reward(found.table.keys):
         return found
     of = {key: _STATISTICS[normal(key)] for key in found.table.keys if normal(key) in _STATISTICS}
     if [*of.values()].count("mean") != 1:

@@ -259,6 +259,12 @@ def _list_beside_mean(row: Mapping[str, Any]) -> str | None:
     return None
 
 
+def _all_numbers(values: list[Any]) -> np.ndarray:
+    """The numbers of a list, or of the lists in it, such as those of the prompts of a row; NaN where one is none."""
+    nested = bool(values) and all(type(x) is list for x in values)
+    return to_floats([x for part in values for x in part] if nested else values)
+
+
 def parsed_rows(rows: Iterable[Any], **more: Any) -> Parsed:
     """Records as rows: those of an evaluation marked, a list of rewards as its mean, "5/300" as step 5 of 300 planned.
 
@@ -274,7 +280,7 @@ def parsed_rows(rows: Iterable[Any], **more: Any) -> Parsed:
                 other += 1
                 continue
             for key in _REWARDS:
-                numbers = to_floats(row[key]) if type(row.get(key)) is list else np.empty(0)
+                numbers = _all_numbers(row[key]) if type(row.get(key)) is list else np.empty(0)
                 if len(numbers) and np.isfinite(numbers).all():
                     groups.add((len(numbers), one_prompt(row)))
                     row = {**row, key: float(numbers.mean()), "reward/std": float(numbers.std())}

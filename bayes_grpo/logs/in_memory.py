@@ -16,8 +16,9 @@ import numpy as np
 from bayes_grpo.common.errors import LogReadError, MissingExtraError
 from bayes_grpo.common.text import clean, counted
 from bayes_grpo.logs.formats import Parsed, parsed_rows
-from bayes_grpo.logs.keyindex import with_evaluation_keys, without_nan
+from bayes_grpo.logs.keyindex import without_nan
 from bayes_grpo.logs.options import flat_config
+from bayes_grpo.logs.row_shapes import table_of_columns, usual_rows
 from bayes_grpo.logs.table import flatten
 
 _TRACKER_ROWS, _TRAINER_ROWS = "scan_history", "log_history"
@@ -54,7 +55,7 @@ def parsed_of(data: Any) -> Parsed:
         return of_state(data)
     if isinstance(data, Mapping):
         return of_document({str(k): without_nan(v) if isinstance(v, np.ndarray) else v for k, v in data.items()})
-    return _some_records(data) if isinstance(data, Sequence) else Parsed(with_evaluation_keys(_columns(data)))
+    return _some_records(data) if isinstance(data, Sequence) else Parsed(table_of_columns(_columns(data)))
 
 
 def _of_tracker(run: Any) -> Parsed:
@@ -65,7 +66,8 @@ def _of_tracker(run: Any) -> Parsed:
 
 
 def _some_records(records: Iterable[Any]) -> Parsed:
-    found = parsed_rows({str(k): v for k, v in x.items()} if isinstance(x, Mapping) else x for x in records)
+    shaped = usual_rows({str(k): v for k, v in x.items()} if isinstance(x, Mapping) else x for x in records)
+    found = parsed_rows(shaped.rows).noted(*shaped.notes)
     if not found.table.n:
         raise LogReadError("expected records of metrics, found none; log a step first")
     return found

@@ -24,7 +24,7 @@ _STEPS_OF = re.compile(r"(?:^|[_/])(?:steps?|iterations?|iters?|updates?)$")
 """The end of a name of a list of steps, such as "eval_steps"."""
 METRIC = re.compile(r"step|reward|score|loss|iter|update|accuracy", re.IGNORECASE)
 _DIGITS = re.compile(r"\d{1,9}$")
-_A_METRIC = re.compile(rf"{METRIC.pattern}|kl|entropy|length|tokens|grad|pass|std|time|layer|group", re.IGNORECASE)
+A_METRIC = re.compile(rf"{METRIC.pattern}|kl|entropy|length|tokens|grad|pass|std|time|layer|group", re.IGNORECASE)
 _OF_EVALUATION = re.compile(r"(?:eval|val|valid|validation|test|dev|held_?out)[_/]")
 _LEAST_SPREAD = 5
 """Values of an evaluation from which on they are spread over the rows."""
@@ -39,7 +39,7 @@ def name_runs(columns: Collection[str], within: str = "") -> bool:
     A number in every name tells runs of one kind, such as "base-s0", "base-s1" and "other-s0", from metrics. Several
     lists in an object that is named for curves of a reward, such as "rewards_per_episode", need no number.
     """
-    if any(map(_A_METRIC.search, columns)):
+    if any(map(A_METRIC.search, columns)):
         return False
     if len(columns) > 1 and _CURVES.search(normal(within)):
         return True
@@ -120,6 +120,17 @@ def with_other_steps(found: Parsed, document: Mapping[str, Any], columns: Mappin
         found = replace(found, table=found.table.appended(Table.from_columns({step: steps, name: values})))
     without = f"left out because no steps are given for their number of values: {listed(left, 6)}"
     return found.noted(Caution(without)) if left else found
+
+
+def with_outer_steps(document: dict[str, Any], path: str, columns: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """Columns of an object without steps, with those of the same length that an object round it holds."""
+    places = path.split(".") if path and not any(normal(key) in STEPS for key in columns) else []
+    parts = objects_in(document)
+    for end in range(len(places) - 1, -1, -1):
+        for key, value in parts.get(".".join(places[:end]), {}).items():
+            if normal(key) in STEPS and isinstance(value, list) and len(value) == len(next(iter(columns.values()))):
+                return {key: value, **columns}
+    return columns
 
 
 def _places(name: str) -> bool:

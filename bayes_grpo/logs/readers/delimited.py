@@ -17,8 +17,10 @@ from bayes_grpo.common.errors import MENDING, Argument, LogReadError
 from bayes_grpo.common.imports import arrow
 from bayes_grpo.common.text import clean, listed
 from bayes_grpo.logs.formats import PARQUET, Evidence, Parsed, Reader, Source, chosen_run
-from bayes_grpo.logs.keyindex import normal, with_evaluation_keys
+from bayes_grpo.logs.keyindex import normal
+from bayes_grpo.logs.row_shapes import is_long, table_of_columns
 from bayes_grpo.logs.table import MAX_KEYS, Table, to_float
+from bayes_grpo.logs.text_shapes import TextTable, may_hold_table, table_in
 
 _DELIMITERS = (",", "\t", ";", "|")
 _LOOKED_AT = 12
@@ -26,6 +28,8 @@ _CELLS_A_BYTE = 4
 """A full row has a delimiter or an end of line for each of its cells."""
 _CHEAP = 1_000_000
 """Cells that are read at once."""
+_CHEAP_LONG = 16 * _CHEAP
+"""The same of a table with one metric a row, whose metrics may follow each other over all steps."""
 _EMPTY = frozenset(("", "NA", "N/A", "n/a", "#N/A", "null", "NULL", "None", "none", "<NA>", "-"))
 _DECIMAL_COMMA = re.compile(r"\d,\d")
 
@@ -59,13 +63,14 @@ def load_csv(source: Source, delimiter: str) -> Table:
     tables: list[Table] = []
     names: list[str] = []
     rows: list[list[str]] = []
+    long = False
 
     def put() -> None:
         columns: dict[str, Any] = {}
         for name, cells in zip(names, zip_longest(*rows, fillvalue=""), strict=False):
             columns.setdefault(name, _column(cells, decimal))
         tables.append(
-            with_evaluation_keys(columns | {name: np.full(len(rows), np.nan) for name in names if name not in columns})
+            table_of_columns(columns | {name: np.full(len(rows), np.nan) for name in names if name not in columns})
         )
         rows.clear()
 
@@ -76,11 +81,12 @@ def load_csv(source: Source, delimiter: str) -> Table:
                 if rows:
                     put()
                 names = [name.strip() for name in row]
+                long = is_long(names)
                 continue
             if len(row) > len(names) and any(row[len(names) :]):
                 raise csv.Error(f"{len(row)} cells below {len(names)} names")
             rows.append(row)
-            if len(rows) * len(names) >= _CHEAP:
+            if len(rows) * len(names) >= (_CHEAP_LONG if long else _CHEAP):
                 put()
     except csv.Error as error:
         raise LogReadError(
@@ -151,7 +157,9 @@ _NAME = re.compile(r"\A(?:[\w.@-]+/)*+\w+")
 
 
 def _sniff_csv_table(source: Source) -> Evidence | None:
-    """Recognizes a header over rows of the same width, with a name that metrics have."""
+    """Recognizes a header over rows of the same width, with a name that metrics have; or another shape of a table."""
+    if (other := _of_other_shape(source, source.head)) is not None:
+        return Evidence(2, len(next(iter(other.columns.values()))))
     if (found := header(source)) is None:
         return None
     names = [normal(name) for name in found[0]]
@@ -162,6 +170,17 @@ def _sniff_csv_table(source: Source) -> Evidence | None:
     if known or source.path.suffix.lower() in (".csv", ".tsv"):
         return Evidence(2 if known else 1)
     return None
+
+
+def _of_other_shape(source: Source, text: str) -> TextTable | None:
+    return table_in(text, source.path.stem) if may_hold_table(source.head) else None
+
+
+def _read_csv(source: Source, wanted: str | None) -> Parsed:
+    """Rows below a header, or those of a table of another shape."""
+    if _of_other_shape(source, source.head) and (other := _of_other_shape(source, source.text)) is not None:
+        return Parsed(table_of_columns({**other.columns})).noted(other.note)
+    return Parsed(load_csv(source, _header(source)[1]))
 
 
 def _header(source: Source) -> tuple[list[str], str]:
@@ -247,11 +266,11 @@ def _read_parquet(source: Source, wanted: str | None) -> Parsed:
     except (pa.ArrowException, OSError, ValueError, TypeError, OverflowError, MemoryError) as error:
         why = f"expected a Parquet table of metrics, found one that cannot be read ({clean(error)}); write it again"
         raise LogReadError(why) from None
-    return Parsed(with_evaluation_keys(columns))
+    return Parsed(table_of_columns(columns))
 
 
 READERS = (
-    Reader("csv", _sniff_csv_table, lambda x, wanted: Parsed(load_csv(x, _header(x)[1]))),
+    Reader("csv", _sniff_csv_table, _read_csv),
     Reader("wandb_csv", _sniff_wandb_csv, _read_wandb_csv, takes_run=True),
     Reader("parquet", lambda x: Evidence(3) if x.data.startswith(PARQUET) else None, _read_parquet),
 )

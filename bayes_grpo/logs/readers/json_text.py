@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -25,11 +25,14 @@ from bayes_grpo.logs.json_columns import (
     rewards_elsewhere,
     richest_part,
     with_other_steps,
+    with_outer_steps,
 )
 from bayes_grpo.logs.keyindex import normal
 from bayes_grpo.logs.lines import JSON_START, names_reward, too_long
 from bayes_grpo.logs.options import CONFIG_KEYS, flat_config
+from bayes_grpo.logs.row_shapes import usual_rows
 from bayes_grpo.logs.run import Caution
+from bayes_grpo.logs.shapes import in_usual_shape, is_number
 from bayes_grpo.logs.table import Table, to_float
 from bayes_grpo.logs.trainers import GENERIC, trainer_named
 
@@ -150,6 +153,7 @@ _RECORD_NAMES = (
 _MAX_DEPTH = 4
 _LIST = re.compile(r'\[\s*(?:\{\s*["}]|\]\s*$|(?:-?\d[\d.eE+-]*|null)\s*(?:,|\]\s*$))')
 """A list of objects or of numbers; a console line may begin with "[" too."""
+_LIST_OF_LISTS = re.compile(r'\[\s*\[\s*(?:"[^"\n]*+"|-?\d[\d.eE+-]*)\s*,\s*["{\d-]')
 _MARKS = re.compile(r'"(log_history|max_steps|is_world_process_zero|best_model_checkpoint|logging_steps)"\s*:')
 """Fields of a state of transformers."""
 
@@ -158,7 +162,8 @@ def _sniff(name: str, source: Source) -> Evidence | None:
     """Evidence of a kind of JSON: a list, an object, the state of transformers, or an object a line."""
     head = source.head.lstrip()
     if head[:1] != "{":
-        return Evidence(2) if name == "json" and _LIST.match(head) else None
+        strength = 3 if _LIST_OF_LISTS.match(head) else 2 if _LIST.match(head) else 0
+        return Evidence(strength) if name == "json" and strength else None
     first, *others = [line.strip() for line in head.splitlines() if line.strip()][:2]
     if (is_row := isinstance(parse_line(first), dict)) and others and others[0].startswith("{"):
         return Evidence(2) if name == "jsonl" else None  # of which the last may be a state
@@ -176,16 +181,38 @@ def of_document(document: Any, wanted: str | None = None) -> Parsed:
         if document and all(isinstance(item, int | float) and not isinstance(item, bool) for item in document):
             notes = ("a bare list of numbers, taken for rewards",)
             return Parsed(Table.from_columns({"reward": document}), notes=notes)
-        found = parsed_rows(document)
+        found = _of_records(document)
         if not found.table.n:
             raise LogReadError("expected a JSON list of records, found none in it; pass the file with the records")
         return found
     if not isinstance(document, dict):
         raise LogReadError(f"expected a JSON list or object, found {type(document).__name__}; pass a log file")
+    usual, shapes = (document, ()) if _names_rewards(document) else in_usual_shape(document)
+    found = _of_records(usual) if isinstance(usual, list) else _of_object(usual, wanted)
+    return replace(found, config={**_settings(document), **found.config}).noted(*shapes)
+
+
+def _of_records(records: Iterable[Any]) -> Parsed:
+    """Rows of records of any shape."""
+    shaped = usual_rows(records)
+    return parsed_rows(shaped.rows).noted(*shaped.notes)
+
+
+def _names_rewards(document: dict[str, Any]) -> bool:
+    """Whether a list of records, or of numbers, in an object names a reward, so that its rows are there."""
+    records = (row for x in _record_lists(document).values() for row in x[:20] if isinstance(row, dict))
+    lists = ((k, v) for x in objects_in(document).values() for k, v in x.items() if isinstance(v, list))
+    return names_reward(str(key) for row in records for key in row) or any(
+        names_reward((str(key),)) and any(map(is_number, value[:50])) for key, value in lists
+    )
+
+
+def _of_object(document: dict[str, Any], wanted: str | None) -> Parsed:
+    """Rows of an object: of its list of records, the ``wanted`` of several, or its lists of numbers as columns."""
     config = _settings(document)
     if records := _record_lists(document):
         name = _choose(records, wanted)
-        found = parsed_rows(records[name])
+        found = _of_records(records[name])
         notes = (f"records read from {name!r}", *found.notes)
         called = wanted or name
         return replace(found, config=config, notes=notes, took_run=name.startswith(called) or name.endswith(called))
@@ -196,6 +223,7 @@ def of_document(document: Any, wanted: str | None = None) -> Parsed:
             name = chosen_run([*columns], wanted)
             notes = (f"the numbers under {name!r} are taken for rewards",)
             return Parsed(Table.from_columns({"reward": columns[name]}), config, notes=notes, took_run=True)
+        columns = with_outer_steps(document, path, columns)
         found = with_other_steps(Parsed(Table.from_columns(columns), config), part, columns)
         left = rewards_elsewhere(document, path)
         return (
@@ -272,7 +300,8 @@ def _read_jsonl(source: Source, wanted: str | None) -> Parsed:
             own = len(row) == 2 and isinstance(row.get("data"), dict) and "step" in row
             yield {**row["data"], "step": row["step"]} if own else row
 
-    found = parsed_rows(rows(), config=config)
+    shaped = usual_rows(rows())
+    found = parsed_rows(shaped.rows, config=config).noted(*shaped.notes)
     if len(bad) > good:
         raise LogReadError(
             f"expected one JSON object a line, found {counted(len(bad), 'line')} of {len(bad) + good} that are "

@@ -14,21 +14,38 @@ from bayes_grpo.logs.lines import names_reward, nothing_found
 from bayes_grpo.logs.run import Caution
 from bayes_grpo.logs.table import Table, to_float
 
-_ITEM = r"\s{0,9}(?:[-+]?\d[\d.eE+-]{0,30}|nan|None)\s{0,9}"
+_ITEM = r"\s{0,60}(?:[A-Za-z_][\w.]{0,20}\()?(?:[-+]?\d[\d.eE+-]{0,30}|nan|None)\)?\s{0,60}"
 _NAMED_LIST = re.compile(
     rf"^[^\n\[{{]{{0,80}}?((?:[A-Za-z_]\w{{0,40}} ){{0,2}}[A-Za-z_]\w{{0,60}}) ?[:=] ?\[({_ITEM}(?:,{_ITEM})*+),?\s*\]",
     re.MULTILINE,
 )
 """A list of numbers with a name before it, as a script prints it or a chat pastes it."""
+_IN_DICTIONARY = re.compile(rf"(['\"])([A-Za-z_][\w./ -]{{0,60}})\1\s?:\s?\[({_ITEM}(?:,{_ITEM}){{2,}}+),?\s*\]")
+"""The same in a dictionary of lists."""
+_IN_YAML = re.compile(
+    r"^[ \t]{0,8}([A-Za-z_][\w./-]{0,60}):[ \t]*\n((?:[ \t]{0,12}- [-+\d.][\d.eE+-]{0,30}[ \t]*(?:\n|\Z)){2,})",
+    re.MULTILINE,
+)
+"""The same in YAML, a number a line."""
+
+
+def _lists_in(text: str) -> list[tuple[str, list[str]]]:
+    """Names and the numbers of their lists, in the first of the three ways in which a text has any."""
+    if "[" in text:
+        found = [(name, items.split(",")) for name, items in _NAMED_LIST.findall(text)]
+        if found or (found := [(name, items.split(",")) for _, name, items in _IN_DICTIONARY.findall(text)]):
+            return found
+    lists = _IN_YAML.findall(text) if "- " in text else []
+    return [(name, [line.strip()[2:] for line in lines.splitlines()]) for name, lines in lists]
 
 
 def _named_lists(text: str) -> list[dict[str, Any]]:
     """Lists of numbers by name, those from one name to its next appearance in one record."""
     records: list[dict[str, Any]] = [{}]
-    for name, numbers in ((normal(name), x) for name, x in _NAMED_LIST.findall(text)):
+    for name, numbers in ((normal(name), x) for name, x in _lists_in(text)):
         if name in records[-1]:
             records.append({})
-        records[-1][name] = numbers.split(",")
+        records[-1][name] = numbers
     return records if records[0] else []
 
 
@@ -44,7 +61,7 @@ def _of_one_batch(lists: Mapping[str, list[str]]) -> list[float] | None:
 
 def _sniff_named_lists(source: Source) -> Evidence | None:
     """Recognizes lists of numbers of which one is named as a reward, where nothing else fits."""
-    found = _named_lists(source.head) if "[" in source.head else []
+    found = _named_lists(source.head)
     return Evidence(0) if any(names_reward(record) for record in found) else None
 
 
