@@ -27,6 +27,7 @@ from bayes_grpo.logs.parts import as_one_run, parts_in
 from bayes_grpo.logs.picking import all_readers, pick_reader
 from bayes_grpo.logs.readers.json_text import CutOffError, before_cut
 from bayes_grpo.logs.run import Caution, Run
+from bayes_grpo.logs.wrapped_text import unwrapped
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -240,6 +241,8 @@ def _read_before_cut(file: Path, format: str | None, wanted: str | None) -> _Rea
 
 def _read_source(source: Source, format: str | None, whole_lines: bool, wanted: str | None) -> _ReadFile:
     """The rows of a file, by the reader that fits or was named."""
+    if format is None and (read := _read_messages(source, whole_lines, wanted)) is not None:
+        return read
     reader = pick_reader(source, format)
     lost = source.nul_bytes
     if whole_lines and reader.name in _LINES:
@@ -250,6 +253,17 @@ def _read_source(source: Source, format: str | None, whole_lines: bool, wanted: 
     if lost:
         parsed = parsed.noted(f"{counted(lost, 'NUL byte')} left out, which a lost write leaves behind")
     return _ReadFile(source, reader, parsed)
+
+
+def _read_messages(source: Source, whole_lines: bool, wanted: str | None) -> _ReadFile | None:
+    """The rows of the console text in the messages of a logger's records; None where they hold no rewards."""
+    if (found := unwrapped(source)) is None:
+        return None
+    with suppress(LogReadError):
+        read = _read_source(found[0], None, whole_lines, wanted)
+        if names_reward(read.parsed.table.keys):
+            return read._replace(source=source, parsed=read.parsed.noted(found[1]))
+    return None
 
 
 _APART = ("console_dict", "marked_table")

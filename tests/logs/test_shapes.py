@@ -1,0 +1,151 @@
+"""Shapes of the same rows that people's scripts write: each is read with its steps, rewards and other metrics."""
+
+import json
+
+import pytest
+
+from bayes_grpo.common.errors import LogReadError
+from bayes_grpo.logs import read_log
+from tests.logs.log_samples import assert_read
+
+STEP = [10, 20, 30, 40]
+REWARD = [0.25, 0.3, 0.35, 0.5]
+KL = [0.001, 0.002, 0.004, 0.003]
+COLUMNS = {"step": STEP, "reward": REWARD, "kl": KL}
+ROWS = [dict(zip(COLUMNS, row, strict=True)) for row in zip(*COLUMNS.values(), strict=True)]
+VALUES = [{k: v for k, v in row.items() if k != "step"} for row in ROWS]
+METRICS = {"reward": REWARD, "kl": KL}
+PAIRS = {k: [[*x] for x in zip(STEP, v, strict=True)] for k, v in METRICS.items()}
+POINTS = {k: [{"x": x, "y": y} for x, y in v] for k, v in PAIRS.items()}
+TIMED = {f"runs/a/train/{k}": [[1.7e9 + x, x, y] for x, y in v] for k, v in PAIRS.items()}
+PRINTED = [f"step {r['step']}: reward={r['reward']} kl={r['kl']}" for r in ROWS]
+LONG = [{"step": x, "metric": k, "value": y} for k, v in PAIRS.items() for x, y in v]
+
+DOCUMENTS = {
+    "objects by number": {str(s): v for s, v in zip(STEP, VALUES, strict=True)},
+    "objects by word and number": {f"step_{s}": v for s, v in zip(STEP, VALUES, strict=True)},
+    "objects by checkpoint": {f"checkpoint-{s}": v for s, v in zip(STEP, VALUES, strict=True)},
+    "below a key": {"config": {"lr": 1e-6}, "training": {str(s): v for s, v in zip(STEP, VALUES, strict=True)}},
+    "pandas index": {str(i): row for i, row in enumerate(ROWS)},
+    "pandas columns": {k: {str(i): x for i, x in enumerate(v)} for k, v in COLUMNS.items()},
+    "pandas split": {"columns": [*COLUMNS], "index": [0, 1, 2, 3], "data": [[*row.values()] for row in ROWS]},
+    "lists below a heading": [[*COLUMNS], *([*row.values()] for row in ROWS)],
+    "pairs": PAIRS,
+    "pairs below a key": {"metrics": PAIRS},
+    "points": {k: [{"step": x, "value": y} for x, y in v] for k, v in PAIRS.items()},
+    "values by step": {k: {str(x): y for x, y in v} for k, v in PAIRS.items()},
+    "steps and values": {k: {"steps": STEP, "values": v} for k, v in METRICS.items()},
+    "curves": [{"name": k, "data": v} for k, v in POINTS.items()],
+    "curves with axes": {"data": [{"name": k, "x": STEP, "y": v} for k, v in METRICS.items()], "layout": {}},
+    "a chart": {"data": {"labels": STEP, "datasets": [{"label": k, "data": v} for k, v in METRICS.items()]}},
+    "scalars with times": TIMED,
+    "long": LONG,
+    "long below a key": {"metrics": [{"key": x["metric"], **{k: x[k] for k in ("step", "value")}} for x in LONG]},
+    "steps beside": {"steps": STEP, "metrics": METRICS},
+    "steps and objects in turn": [[s, v] for s, v in zip(STEP, VALUES, strict=True)],
+    "messages": [{"level": "INFO", "message": line} for line in PRINTED],
+    "messages below a key": {"events": [{"timestamp": i, "message": line} for i, line in enumerate(PRINTED)]},
+    "texts": {"job": "a", "logs": PRINTED},
+}
+LINES = {
+    "long": LONG,
+    "names and values": [{"step": r["step"], "metrics": [{"name": k, "value": r[k]} for k in METRICS]} for r in ROWS],
+    "JSON in a text": [{"step": s, "metrics": json.dumps(v)} for s, v in zip(STEP, VALUES, strict=True)],
+    "payload": [{"event": "train_step", "ts": 1, "payload": row} for row in ROWS],
+    "payload in a payload": [{"severity": "INFO", "jsonPayload": {"metrics": row}} for row in ROWS],
+    "Docker": [{"log": json.dumps(row) + "\n", "stream": "stdout", "time": "2025"} for row in ROWS],
+}
+
+
+def delimited(rows, by=","):
+    return "".join(by.join(map(str, row)) + "\n" for row in rows)
+
+
+def quoted(value):
+    return '"' + json.dumps(value).replace('"', '""') + '"'
+
+
+TEXTS = {
+    "long.csv": delimited([("step", "metric", "value"), *([*x.values()] for x in LONG)]),
+    "tensorboard.csv": delimited([("wall_time", "tag", "step", "value")])
+    + delimited([1.7e9, f"train/{x['metric']}", x["step"], x["value"]] for x in LONG),
+    "turned.csv": delimited([("metric", *STEP), *((k, *v) for k, v in METRICS.items())]),
+    "turned words.csv": delimited([("", *(f"step_{s}" for s in STEP)), *((k, *v) for k, v in METRICS.items())]),
+    "turned frame.csv": delimited([("", 0, 1, 2, 3), *((k, *v) for k, v in COLUMNS.items())]),
+    "turned.txt": delimited([("step", *STEP), *((k, *v) for k, v in METRICS.items())], " "),
+    "comment.dat": "# made by a script\n# " + delimited([COLUMNS, *(r.values() for r in ROWS)], " "),
+    "cells.txt": "[4/4 01:00]\n" + delimited(([*COLUMNS, *(x for r in ROWS for x in r.values())],), "\n"),
+    "dictionary.txt": f"history = {COLUMNS}",
+    "numpy.txt": f"history = {COLUMNS}".replace("0.25", "np.float64(0.25)").replace("10,", "np.int64(10),"),
+    "lists.yaml": "".join(f"{k}:\n" + "".join(f"- {x}\n" for x in v) for k, v in COLUMNS.items()),
+    "json in cells.csv": "step,metrics\n" + delimited((s, quoted(v)) for s, v in zip(STEP, VALUES, strict=True)),
+    "messages.csv": "time,message\n" + delimited((i, f'"{line}"') for i, line in enumerate(PRINTED)),
+}
+FILES = TEXTS | {f"{k}.json": x for k, x in DOCUMENTS.items()} | {f"{k}.jsonl": x for k, x in LINES.items()}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_shapes_of_the_same_rows(write, name):
+    assert_read(read_log(write(name, FILES[name])), step=STEP, reward=REWARD, signals={"kl": KL})
+
+
+NAMES = ("Schritt;Belohnung;Verlust", "Étape;Récompense moyenne;Perte", "paso;recompensa;pérdida", "шаг;награда;потери")
+
+
+@pytest.mark.parametrize("names", NAMES)
+def test_names_in_other_languages(write, names):
+    rows = "".join(f"{s};{r};0,5\n".replace(".", ",") for s, r in zip(STEP, REWARD, strict=True))
+    assert_read(read_log(write("a.csv", f"{names}\n{rows}")), step=STEP, reward=REWARD, signals={"loss": [0.5] * 4})
+    words = names.split(";")
+    lines = "".join(f"{words[0]} {s}: {words[1]} {r}, {words[2]} 0.5\n" for s, r in zip(STEP, REWARD, strict=True))
+    assert_read(read_log(write("a.log", lines)), step=STEP, reward=REWARD)
+
+
+def test_messages_of_an_export_with_the_newest_first(write):
+    rows = [{"time": 9 - i, "data": f"{{'reward': {r}, 'kl': 0.1}}\n"} for i, r in enumerate(REWARD)]
+    assert_read(read_log(write("a.json", rows)), "messages of 4 records", step=[1, 2, 3, 4], reward=REWARD[::-1])
+
+
+def test_rewards_of_completions(write):
+    groups = [[0, 1], [1, 1], [1, 0, 1, 1]]
+    history = {"reward_history": groups, "loss_history": [0.1, 0.2, 0.3]}
+    assert_read(read_log(write("a.json", history)), reward=[0.5, 1, 0.75], signals={"loss": [0.1, 0.2, 0.3]})
+    rows = [{"step": s, "rewards": [[0, 1], [1, s % 20]]} for s in (20, 40)]
+    assert_read(read_log(write("b.jsonl", rows)), step=[20, 40], reward=[0.5, 0.5])
+    samples = [{"step": s, "samples": [{"text": "a", "reward": x} for x in (0, 1, 1, 0.4)]} for s in (20, 40)]
+    assert_read(read_log(write("c.jsonl", samples)), step=[20, 40], reward=[0.6, 0.6])
+
+
+def test_records_within_records(write):
+    epochs = [{"epoch": e, "steps": [{"step": i, "reward": 4 * e + i} for i in range(4)]} for e in range(2)]
+    assert_read(read_log(write("a.json", {"epochs": epochs})), step=range(1, 9), reward=range(8))
+
+
+def test_a_long_table_over_one_metric_after_the_other(write):
+    often = [{"step": s, "tag": "loss", "value": 0.1} for s in range(5, 45, 5)]
+    rewards = [{"step": s, "tag": "reward", "value": r} for s, r in zip(STEP, REWARD, strict=True)]
+    run = read_log(write("a.jsonl", rewards + often))
+    assert_read(run, step=range(5, 45, 5), resumes=())
+    assert run.reward[1::2].tolist() == REWARD
+
+
+def test_numbers_alone_in_a_file_that_is_named_for_rewards(write):
+    assert_read(read_log(write("rewards.txt", delimited([[r] for r in REWARD]))), reward=REWARD)
+    kept = delimited(([1.7e12, r, s] for s, r in zip(STEP, REWARD, strict=True)), " ")
+    assert_read(read_log(write("metrics/reward", kept)), step=STEP, reward=REWARD)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("numbers.txt", delimited([[r] for r in REWARD])),
+        ("a.csv", delimited([*r.values()] for r in ROWS)),
+        ("a.json", {"runs": {"a": {"history": ROWS}, "b": {"history": ROWS}}}),
+        ("b.json", {"base": PAIRS["reward"], "other": PAIRS["reward"]}),
+        ("c.json", [{"prompt": "a", "samples": [{"text": "b", "reward": x} for x in REWARD]} for _ in ROWS]),
+        ("d.jsonl", [{"time": 1, "message": "the reward is paid on day 3"} for _ in ROWS]),
+    ],
+)
+def test_what_has_two_readings_is_refused(write, name, content):
+    with pytest.raises(LogReadError):
+        read_log(write(name, content))
