@@ -1,5 +1,7 @@
-"""The documentation: every link leads somewhere, every name is there, and everything that looks like code runs."""
+"""The documentation: links lead somewhere, names are there, code and examples run, shown outputs are printed."""
 
+import doctest
+import math
 import re
 from contextlib import chdir, redirect_stdout
 from io import StringIO
@@ -11,6 +13,7 @@ import numpy as np
 import pytest
 import typer.main
 
+import bayes_grpo
 from bayes_grpo.cli.app import program
 from bayes_grpo.probing.file import save_probes
 from bayes_grpo.probing.probe import probe
@@ -22,7 +25,7 @@ from tests.helpers.selection import few
 
 WRITTEN = written_pages()
 ELSEWHERE = ("live", "how/sweep", "how/reference_runs")
-"""Pages whose code needs a trainer, or a family of logs: `tests/live/test_examples.py`, `tests/families` and
+"""Pages whose code needs a trainer, or a family of logs: `tests/training/test_callback.py`, `tests/families` and
 `tests/references` run it."""
 LOG = "notebooks/data/softmax_policy_grpo.json"
 BESIDE = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")
@@ -129,3 +132,79 @@ def test_commands_on_a_page_run(path: Path, tmp_path: Path):
             given = [LOG if w == "LOG" else w for w in words if w != "..."]
             code, _, err = call(*given)
             assert code in (0, 4, 5), (words, err)
+
+
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
+SHOWN = [
+    (path, *match)
+    for path in (ROOT / "README.md", DOCS / "start.md")
+    for match in re.findall(
+        r"^(?:\S[^\n]* )?bayes-grpo ((?:diagnose|forecast|fit) [^\n]*)\n```\n(?:\n[^`\n]*\n)?\n```text\n(.*?)^```",
+        path.read_text(encoding="utf-8"),
+        re.MULTILINE | re.DOTALL,
+    )
+]
+
+
+def words_of(text: str) -> str:
+    """A text without its numbers, its widths and the lines that stand for what is left out."""
+    return re.sub(r"\s+", " ", _NUMBER.sub("#", text)).strip()
+
+
+@pytest.mark.parametrize(
+    ("path", "command", "shown"),
+    few(SHOWN, "diagnose", by=lambda x: x[1].split()[0]),
+    ids=[f"{p.stem}-{c.split()[0]}" for p, c, _ in SHOWN],
+)
+def test_an_output_is_what_the_program_prints(path, command, shown, monkeypatch, tmp_path):
+    monkeypatch.setenv("COLUMNS", "100")
+    (tmp_path / "notebooks").symlink_to(ROOT / "notebooks")
+    with chdir(tmp_path):
+        done = call(*command.split())
+    assert done.code == 0, done.err
+    at = 0
+    for part in shown.split("…\n"):
+        start = words_of(done.out).find(words_of(part), at)
+        assert start >= 0, f"{path.name}: not printed any more:\n{part}\n{done.out}"
+        at = start
+    printed = [float(x) for x in _NUMBER.findall(done.out)]
+    for number in map(float, _NUMBER.findall(shown)):
+        assert any(math.isclose(number, x, rel_tol=0.1, abs_tol=0.02) for x in printed), number
+
+
+def test_all_three_outputs_are_compared():
+    assert [c.split()[0] for _, c, _ in SHOWN] == ["diagnose", "forecast", "fit"]
+
+
+def names() -> dict[str, Any]:
+    """Public names; most are imported with the first use, which is not to happen while tests are collected."""
+    return {name: getattr(bayes_grpo, name) for name in vars(bayes_grpo)["__all__"]}
+
+
+COSTLY = {"check", "compare", "decide", "fit", "forecast", "report_run"}
+"""Names whose examples fit regimes."""
+
+
+def examples() -> dict[str, doctest.DocTest]:
+    """The examples of the public names."""
+    known = names()
+    finder = doctest.DocTestFinder(recurse=False)
+    found = [x for name, value in known.items() for x in finder.find(value, name, module=False, globs=known)]
+    return {x.name: x for x in found if x.examples}
+
+
+def test_an_example_prints_what_it_shows():
+    cheap = {name: x for name, x in examples().items() if name not in COSTLY}
+    assert set(cheap) >= {"StoppingCosts", "analyze", "diagnose", "get_regime", "plan", "read_log", "rows_of", "view"}
+    assert not [name for name, x in cheap.items() if doctest.DocTestRunner().run(x).failed]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", sorted(COSTLY))
+def test_an_example_that_fits_prints_what_it_shows(name):
+    assert doctest.DocTestRunner().run(examples()[name]).failed == 0
+
+
+def test_an_example_that_prints_something_else_is_seen():
+    example = doctest.DocTestParser().get_doctest(">>> 1 + 1\n3\n", {}, "sum", None, None)
+    assert doctest.DocTestRunner(verbose=False).run(example, out=lambda _: None).failed == 1

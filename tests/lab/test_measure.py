@@ -10,6 +10,7 @@ from bayes_grpo.dynamics.reduction import critical_gain, onset_of_oscillation
 from bayes_grpo.simulate.policies import bernoulli_bandit
 from bayes_grpo.simulate.settings import Numbers, Structure
 from bayes_grpo.simulate.training import simulate
+from benchmarks.common import bisected
 from benchmarks.lab.groups import group_drift_factor
 from benchmarks.lab.measure import (
     measured_fluctuation,
@@ -17,6 +18,7 @@ from benchmarks.lab.measure import (
     measured_threshold,
     stationary_variance,
 )
+from benchmarks.lab.studies.dynamics import main
 
 MOMENTA = (0.0, 0.5, 0.9)
 
@@ -72,3 +74,15 @@ def test_group_drift_factor_is_the_mean_over_every_group(ddof):
             total += p**k * (1 - p) ** (size - k) * drift
     found = group_drift_factor(p, size, ddof)
     assert found == pytest.approx(total / np.sqrt(p * (1 - p)), rel=1e-12)
+
+
+@pytest.mark.slow
+def test_a_quick_section_finds_the_onset_of_oscillation_between_its_bounds():
+    found = main(["--quick", "--only", "b"])["b"]["early"]
+    for name in ("momentum 0", "momentum 0.5"):
+        assert 0.2 < found[name]["stiffest"] < 5.0
+
+
+def test_a_boundary_is_found_by_halves():
+    found = bisected(lambda x: x > [0.3, 2.0], [0.01, 0.01], [10.0, 10.0], 30)
+    assert abs(found / [0.3, 2.0] - 1.0).max() < 1e-6

@@ -2,9 +2,10 @@
 
 import importlib
 import json
+import re
 import sys
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,11 +16,13 @@ import pytest
 
 from bayes_grpo.common.errors import BayesGrpoWarning, MissingExtraError, SettingError
 from bayes_grpo.common.intervals import Interval
+from bayes_grpo.diagnosis.records import Action, Finding
+from bayes_grpo.diagnosis.status import Status
 from bayes_grpo.logs.assembling import run_of
 from bayes_grpo.logs.reading import read_log
 from bayes_grpo.training import callback as module
 from bayes_grpo.training.background import BackgroundSetup
-from bayes_grpo.training.callback import AGREEING, Watcher, trainer_facts
+from bayes_grpo.training.callback import AGREEING, SENTENCE, Watcher, entries_of, trainer_facts
 from bayes_grpo.watching.result import Alarm, Outlook, Update
 
 HERE = Interval(0.5, 0.4, 0.6, 0.9)
@@ -407,3 +410,19 @@ def test_a_log_reads_the_same_with_and_without_our_entries(tmp_path: Path, prefi
     assert first.reward.tolist() == second.reward.tolist()
     assert {k: v.tolist() for k, v in first.signals.items()} == {k: v.tolist() for k, v in second.signals.items()}
     assert (first.keys, first.settings, first.notes) == (second.keys, second.settings, second.notes)
+
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "live.md"
+SECTIONS = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", PAGE.read_text(encoding="utf-8"), re.M | re.S))
+
+
+def test_every_key_of_the_table_is_one_that_we_write():
+    kept = update(5, stop=9.0)
+    assert kept.outlook is not None
+    status = Status("fine", Finding(kind="rising", probability=0.8), Action(kind="go_on"))
+    kept = replace(kept, status=status, outlook=replace(kept.outlook, take=4.0))
+    written = {*entries_of(kept, (alarm(),)), SENTENCE}
+    told = re.findall(r"`bayes_grpo/([\w/]+)`", SECTIONS["TRL, unsloth, ms-swift"])
+    told = [name for name in told if name != "p/reward_hacking"]  # the stand-in has two answers
+    assert told
+    assert all(f"bayes_grpo/{name}" in written for name in told)

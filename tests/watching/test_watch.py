@@ -19,6 +19,7 @@ from bayes_grpo.watching.notify import checked_url, content_for, message_of, pos
 from bayes_grpo.watching.result import Alarm, Memory, Update, Watching
 from bayes_grpo.watching.watch import Patience, ended, load_memory, place_of, save_memory, watch
 from tests.helpers.cases import collapsing
+from tests.helpers.command import call
 from tests.helpers.runs import make_run, steps
 
 SWIFT = Watching(forecasts=False)
@@ -244,3 +245,21 @@ def test_the_folder_of_states_is_made(tmp_path, monkeypatch):
     place = place_of([tmp_path / "log.jsonl"])
     save_memory(Memory({"reward_hacking": 3.0}), place)
     assert load_memory(place).alarmed == {"reward_hacking": 3.0}
+
+
+def test_a_log_without_a_reward_is_refused_in_words_of_the_command(tmp_path):
+    log = tmp_path / "log.jsonl"
+    log.write_text("".join(json.dumps({"step": n, "loss": 0.1, "mood": n / 9}) + "\n" for n in range(9)))
+    for done in (call("watch", log, "--once", "--state", tmp_path / "state.json"), call("batch", log)):
+        assert "--column reward=KEY, if it is among mood" in " ".join((done.out + done.err).split())
+        assert "columns=" not in done.out + done.err
+
+
+def test_one_look_is_one_line(tmp_path):
+    write(tmp_path / "log.jsonl", 40)
+    done = call("watch", tmp_path / "log.jsonl", "--state", tmp_path / "state.json", "--once", "--horizon", 60)
+    assert done.code == 0, done.err
+    (line,) = done.out.splitlines()
+    assert line.startswith("Step 40, 40 rows. ")
+    assert " at step 60, " in line
+    assert len(line) < 400
