@@ -1,7 +1,5 @@
 """The GitHub Action: its script runs as it stands, in this environment, on a log."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The server for assistants, asked by the protocol's own client."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

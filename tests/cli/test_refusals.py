@@ -1,7 +1,5 @@
 """Calls that cannot work: one line on standard error that says why, an exit code, and nothing printed or written."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`bayes-grpo report` and `simulate --demo`: what they write and print, and what they refuse."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

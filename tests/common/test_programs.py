@@ -1,7 +1,5 @@
 """Programs are compiled once, and a kept text serves the next process only where it is the same program."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path

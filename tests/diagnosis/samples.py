@@ -3,8 +3,6 @@
 python -m tests.diagnosis.samples [WORD ...]     diagnoses them again, of files with a word in the name
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

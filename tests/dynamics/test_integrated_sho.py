@@ -9,9 +9,7 @@ import smolgp
 from smolgp.kernels.integrated import IntegratedSHO
 
 from bayes_grpo.dynamics import kalman
-from bayes_grpo.regimes.built_in.oscillator import Oscillator
-from bayes_grpo.rows.padding import padded
-from bayes_grpo.rows.series import Optimizer, Series
+from tests.dynamics.test_likelihood import oscillator_space, rows_with
 
 pytestmark = pytest.mark.usefixtures("double_precision")
 OMEGA, NOISE, FLUCTUATION = 0.05, 0.05, 0.03
@@ -26,18 +24,11 @@ def test_density_is_that_of_an_integrated_stochastic_oscillator(zeta):
     window = rng.choice([1.0, 2.0, 5.0], 30)
     step = np.cumsum(window + rng.choice([0.0, 1.0, 3.0], 30))
     y = FIXED + 0.08 * rng.standard_normal(30)
-    optimizer = Optimizer(0.9, "ema", 1.0, given=True)
-    table = Series("reward", step, y, window, -BEFORE, np.ones(30), np.ones(30), float("nan"), True, optimizer)
+    rows = rows_with(y, step, window, np.ones(30), np.ones(30), start=-BEFORE)
     stretch = np.sqrt(1.0 + 4.0 * zeta**2)
-    values = {
-        "response_time": jnp.asarray(stretch / OMEGA),
-        "damping_ratio": jnp.asarray(zeta),
-        "observation_sd": jnp.asarray(NOISE),
-        "fluctuation_sd": jnp.asarray(FLUCTUATION),
-    }
     levels = {"fixed_point": (FIXED, 1e-8), "initial_reward": (0.2, 0.4)}
-    rows = padded(table, len(y))
-    found = kalman.log_likelihood(Oscillator().state_space(values, levels, rows), jnp.asarray(rows.y))
+    space = oscillator_space(stretch / OMEGA, zeta, NOISE, FLUCTUATION, rows, levels)
+    found = kalman.log_likelihood(space, jnp.asarray(rows.y))
 
     stationary_sd = FLUCTUATION * np.sqrt(stretch / (2.0 * zeta))
     kernel = IntegratedSHO(omega=OMEGA, quality=0.5 / zeta, sigma=stationary_sd)

@@ -53,10 +53,10 @@ def make_rows(kind: str, seed: int = 0) -> tuple[Rows, np.ndarray, np.ndarray, n
     return rows_with(y, step, window, rate, weight), step, window, rate, start
 
 
-def rows_with(y, step, window, rate, weight) -> Rows:
-    """Rows from rest at these steps, padded to their own number."""
+def rows_with(y, step, window, rate, weight, start: float | None = None) -> Rows:
+    """Rows from rest at these steps, padded to their own number; they begin with the first window if not before."""
     optimizer = Optimizer(0.9, "ema", 1.0, given=True)
-    start = float(step[0] - window[0])
+    start = float(step[0] - window[0]) if start is None else start
     return padded(Series("reward", step, y, window, start, rate, weight, float("nan"), True, optimizer), len(y))
 
 
@@ -78,14 +78,14 @@ def frequency(zeta: float, kind: str) -> float:
 
 def space_of(zeta, omega, rows: Rows):
     """State space with exactly this damping ratio and frequency (no prior coordinate in between)."""
-    stretch = jnp.sqrt(1 + 4 * zeta**2)
-    values = {
-        "response_time": jnp.asarray(stretch / omega),
-        "damping_ratio": jnp.asarray(zeta),
-        "observation_sd": jnp.asarray(0.05),
-        "fluctuation_sd": jnp.asarray(0.03),
-    }
-    return Oscillator().state_space(values, LEVELS, rows)
+    return oscillator_space(jnp.sqrt(1 + 4 * zeta**2) / omega, zeta, 0.05, 0.03, rows)
+
+
+def oscillator_space(response_time, zeta, noise, fluctuation, rows: Rows, levels=None):
+    """State space of an oscillator with these parameters."""
+    names = [p.name for p in Oscillator().sampled]
+    values = dict(zip(names, map(jnp.asarray, (response_time, zeta, noise, fluctuation)), strict=True))
+    return Oscillator().state_space(values, levels or LEVELS, rows)
 
 
 def dense(zeta: float, omega: float, kind: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -255,13 +255,8 @@ def derivatives():
     rows = make_rows("everything")[0]
 
     def density(p):
-        values = {
-            "response_time": p[0],
-            "damping_ratio": p[1],
-            "observation_sd": jnp.exp(p[2]),
-            "fluctuation_sd": jnp.exp(p[3]),
-        }
-        return kalman.log_likelihood(Oscillator().state_space(values, LEVELS, rows), jnp.asarray(rows.y))
+        space = oscillator_space(p[0], p[1], jnp.exp(p[2]), jnp.exp(p[3]), rows)
+        return kalman.log_likelihood(space, jnp.asarray(rows.y))
 
     return jax.jit(density), jax.jit(jax.grad(density)), jax.jit(jax.hessian(density))
 

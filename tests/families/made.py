@@ -1,7 +1,5 @@
 """Families made from numbers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

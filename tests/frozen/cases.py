@@ -1,7 +1,5 @@
 """Which command runs on which logs: the cheap ones on all, those that sample on a few."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from tests.frozen.logs import ALIKE, WRITERS

@@ -1,7 +1,5 @@
 """Stored and found text compared: words exactly, numbers within a tolerance."""
 
-from __future__ import annotations
-
 import math
 import re
 from difflib import SequenceMatcher, unified_diff

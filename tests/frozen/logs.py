@@ -1,7 +1,5 @@
 """Small logs of all kinds, made by code: written as TRL writes them, by each trainer's sample, and simulated."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from functools import cache, partial

@@ -7,8 +7,6 @@ The second form does the same for the files below a folder, to compare two check
 inspect for all, fit and forecast for those whose path fits a pattern.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import math

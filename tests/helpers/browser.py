@@ -1,7 +1,5 @@
 """Pages in a real headless browser: what it says on its console, what it asks for, how wide it gets."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Iterator, Sequence

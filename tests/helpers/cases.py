@@ -1,7 +1,5 @@
 """Logs on which one page used to say things that exclude each other, and one whose reward is lost."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

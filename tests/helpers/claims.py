@@ -4,8 +4,6 @@
 `87<!-- claim: % backtest.coverage.origin_30 -->` that 100 times the kept share rounds to 87.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any, NamedTuple

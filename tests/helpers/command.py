@@ -1,7 +1,5 @@
 """The command line, called in this process: the one way of every test."""
 
-from __future__ import annotations
-
 import io
 import sys
 import warnings

@@ -1,7 +1,5 @@
 """Which module of a package imports which, read from the source, with imports inside functions and for types alone."""
 
-from __future__ import annotations
-
 import ast
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Set

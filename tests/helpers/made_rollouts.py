@@ -1,7 +1,5 @@
 """Simulated rollouts whose shares, difficulties and differences are known."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -3,8 +3,6 @@
 Nothing here uses the flows' closed forms: a law is its drift dp/dt = r (p (1 - p))^power alone.
 """
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Paths of signals that are known to be there: `None`, the answer for too few values, fails the test at once."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from bayes_grpo.diagnosis.view import RunView

@@ -1,7 +1,5 @@
 """Every compiled regular expression of the package, and texts made to strain each: its parts, repeated."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import re

@@ -1,7 +1,5 @@
 """Second opinions, written plainly: matrix exponentials and a dense multivariate normal, no recursion shared."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.linalg import expm
 from scipy.stats import multivariate_normal

@@ -1,7 +1,5 @@
 """Rollouts as trainers write them, by their documented fields, from one made-up table of completions."""
 
-from __future__ import annotations
-
 import gzip
 import itertools
 import json

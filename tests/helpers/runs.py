@@ -1,7 +1,5 @@
 """Runs made from numbers: the one builder of every test."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any

@@ -10,8 +10,6 @@ A sample is its name, the name of its file and options, the text, and what was s
 A new sample needs no last part: `retake` writes it, and the diff shows it.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import sys

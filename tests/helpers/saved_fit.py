@@ -1,7 +1,5 @@
 """A saved fit that was never sampled: the groups, shapes and attributes of one, with drawn numbers, in no time."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

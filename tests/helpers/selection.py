@@ -1,7 +1,5 @@
 """Which of many cases a newcomer waits for; `.ci/run` runs a part of the rest, which is marked `thorough`."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Set
 from pathlib import PurePosixPath

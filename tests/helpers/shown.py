@@ -1,7 +1,5 @@
 """A result as text, the way the command line prints it where there is no terminal."""
 
-from __future__ import annotations
-
 import io
 from typing import Any
 

@@ -3,8 +3,6 @@
 Run as a program, by the interpreter that runs the tests: the packages start threads and processes of their own.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import sys

@@ -3,8 +3,6 @@
 A row is the step that the trainer gave and its metrics.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import sqlite3

@@ -1,7 +1,5 @@
 """Runs of every form that a trainer may log: what the property tests of rows draw from."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

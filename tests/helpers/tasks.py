@@ -1,7 +1,5 @@
 """Tasks for worker processes: they have to stand in a module that every process can import."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

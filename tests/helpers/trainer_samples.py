@@ -1,7 +1,5 @@
 """A small log of every trainer, under the keys that its own code writes, for every place that it can write to."""
 
-from __future__ import annotations
-
 import json
 import tomllib
 from collections.abc import Callable, Mapping, Sequence

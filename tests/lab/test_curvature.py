@@ -1,7 +1,5 @@
 """The exact mean update, its fixed point and the curvature there."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import jax

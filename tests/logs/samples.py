@@ -3,8 +3,6 @@
 python -m tests.logs.samples [WORD ...]     reads the samples again, of files whose name has one of the words
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -74,16 +74,11 @@ def test_what_has_no_pass_at_k_is_refused_in_words():
         passing(made((-1.0, 0.0), (1.0, 1.0)).until(4))
 
 
-def answers(run=None):
-    """A table of completions that are one of two answers."""
-    run = made((-1.0, 1.0), (1.0, 1.0)) if run is None else run
-    table = run.to_frame().rename(columns={"prompt": "prompt_id"})[["step", "prompt_id", "reward"]]
-    return table.assign(completion=[f"answer {i % 2}" for i in range(len(table))])
-
-
 def test_distinct_right_answers_are_counted(tmp_path):
     run = made((-1.0, 1.0), (1.0, 1.0))
-    answers(run).to_csv(tmp_path / "c.csv", index=False)
+    table = run.to_frame().rename(columns={"prompt": "prompt_id"})[["step", "prompt_id", "reward"]]
+    two = table.assign(completion=[f"answer {i % 2}" for i in range(len(table))])
+    two.to_csv(tmp_path / "c.csv", index=False)
     counts = pass_counts(read_rollouts(tmp_path / "c.csv"), right_of(run))
     assert counts.distinct.max() == 2
     assert np.all(counts.distinct <= np.minimum(counts.c, 2))

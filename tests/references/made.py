@@ -1,7 +1,5 @@
 """Families of runs with a known order of data."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Pages of six kinds of runs, made once for all tests of this folder's files, and a browser to open them in."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import cache
 from html.parser import HTMLParser

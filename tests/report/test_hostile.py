@@ -1,7 +1,5 @@
 """A log whose names, keys and values are markup, script, terminal codes, right-to-left and far too long."""
 
-from __future__ import annotations
-
 import base64
 import json
 import re

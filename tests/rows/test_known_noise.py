@@ -1,7 +1,5 @@
 """Measurement noise is predicted from what is logged beside the mean, as simulated completions have it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Rows far from their neighbours on both sides hardly count; clean rows, steps and collapses are left alone."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -46,28 +44,17 @@ def test_a_share_near_its_end_is_not_full_of_outliers():
     assert flagged <= 1
 
 
-@pytest.mark.parametrize("at", [30, 57])
-def test_steps_and_collapses_are_the_run_s_own(at):
-    y = noisy(60, 3)
-    y[at:] -= 2.4
-    assert found_in(y) == []
+NONE = {
+    "a step": noisy(60, 3) - np.where(np.arange(60) < 30, 0.0, 2.4),
+    "a late collapse": noisy(60, 3) - np.where(np.arange(60) < 57, 0.0, 2.4),
+    "the last rows": np.r_[noisy(60, 4)[:-OUTLIER_FEWEST], np.zeros(OUTLIER_FEWEST)],
+    "what is common": np.where(np.arange(100) % 10 == 0, 0.0, noisy(100, 5)),
+    "few rows": np.r_[noisy(9, 6), 0.0, noisy(9, 7)],
+    "none that scatter": np.where(np.arange(40) == 20, 0.0, 1.0),
+}
 
 
-def test_the_last_rows_are_never_outliers():
-    y = noisy(60, 4)
-    y[-OUTLIER_FEWEST:] = 0.0
-    assert found_in(y) == []
-
-
-def test_what_is_common_is_what_the_noise_is_like():
-    y = noisy(100, 5)
-    y[::10] = 0.0
-    assert 100 * MOST < 10
-    assert found_in(y) == []
-
-
-def test_few_rows_or_none_that_scatter_say_nothing():
-    assert found_in(np.r_[noisy(9, 6), 0.0, noisy(9, 7)]) == []
-    still = np.ones(40)
-    still[20] = 0.0
-    assert found_in(still) == []
+@pytest.mark.parametrize("name", NONE)
+def test_what_is_no_outlier(name):
+    assert found_in(NONE[name]) == []
+    assert 100 * MOST < 10  # so that every tenth row is common

@@ -148,7 +148,9 @@ def test_what_is_fallen_and_where_to_go_back_to():
     run = make_run(steps(60), COLLAPSED, evals=evaluated([10.0, 20.0, 30.0, 60.0], [0.2, 0.5, 0.3, 0.1]))
     assert there(fallen_in(run, "reward")).saved_step == 20.0
     assert fallen_of(share(UP)) is None
-    assert there(fallen_of(share(0.5 * np.exp(-np.arange(30.0) / 2.0), low=0.0, high=1.0))).at_once
+    assert fallen_in(make_run(steps(40), UP), "reward") is None
+    lost = there(fallen_of(share([0.5, 0.5, *np.zeros(58)])))
+    assert (lost.at_once, lost.best, lost.now) == (True, pytest.approx(0.5, abs=0.02), pytest.approx(0.0, abs=0.01))
 
 
 def test_a_loss_that_is_over_is_no_fall_and_has_its_rows():

@@ -304,23 +304,24 @@ def stopped_at(training: Training, updates: list[Update]) -> int | None:
     return None
 
 
-def test_an_alarm_stops_and_saves():
-    training = Training(Watcher(stop="alarm"))
-    assert stopped_at(training, [update(1), update(2, alarms=(alarm(),)), update(3), update(4)]) == 3
-    assert training.control.should_save
+DECISION = {"stop": "decision", "costs": QUESTION}
 
 
-def test_advice_stops_once_it_has_been_given_several_times_in_a_row():
-    wavers = [update(i, stop=i if i % AGREEING else 90) for i in range(1, 12)]
-    assert stopped_at(Training(Watcher(stop="decision", costs=QUESTION)), wavers) is None
-    few = [update(i, stop=i, rows=i) for i in range(1, 12)]
-    assert stopped_at(Training(Watcher(stop="decision", costs=QUESTION)), few) is None
-    sure = [update(i, stop=min(i, 4)) for i in range(1, 12)]
-    assert stopped_at(Training(Watcher(stop=True, costs=QUESTION)), sure) == AGREEING + 1
-
-
-def test_a_rule_of_ones_own_stops():
-    assert stopped_at(Training(Watcher(stop=lambda said: said.step >= 5)), [update(i) for i in range(1, 9)]) == 6
+@pytest.mark.parametrize(
+    ("options", "updates", "step"),
+    [
+        ({"stop": "alarm"}, [update(i, alarms=(alarm(),) if i == 2 else ()) for i in range(1, 5)], 3),
+        (DECISION, [update(i, stop=i if i % AGREEING else 90) for i in range(1, 12)], None),
+        (DECISION, [update(i, stop=i, rows=i) for i in range(1, 12)], None),
+        (DECISION | {"stop": True}, [update(i, stop=min(i, 4)) for i in range(1, 12)], AGREEING + 1),
+        ({"stop": lambda said: said.step >= 5}, [update(i) for i in range(1, 9)], 6),
+    ],
+    ids=["an alarm", "advice that wavers", "of few rows", "the same several times in a row", "a rule of one's own"],
+)
+def test_a_training_stops_and_saves_at_an_alarm_at_advice_or_by_a_rule(options, updates, step):
+    training = Training(Watcher(**options))
+    assert stopped_at(training, updates) == step
+    assert training.control.should_save == (step is not None)
 
 
 # Never a harm

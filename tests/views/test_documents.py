@@ -1,7 +1,5 @@
 """Documents of results: an answer of a few words first, one table, everything else on request; one place a result."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, replace
 
