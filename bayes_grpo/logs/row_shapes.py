@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -19,11 +20,13 @@ import numpy as np
 from bayes_grpo.logs.json_columns import A_METRIC, STEPS
 from bayes_grpo.logs.keyindex import is_kind, normal, table_of_rows, with_evaluation_keys, without_nan
 from bayes_grpo.logs.lines import names_reward
-from bayes_grpo.logs.shapes import PLACES, Record, below_heading, is_number, on_one_axis, series
+from bayes_grpo.logs.shapes import PLACES, TIMES, Record, below_heading, is_number, on_one_axis, series
 from bayes_grpo.logs.table import RUN_KEYS, Table, to_float
 
 _LOOKED_AT = 20
 _MOSTLY = 0.8
+_COMES_AGAIN = 2
+"""Rows for each text of a column that names metrics by nothing but its texts."""
 _NAMES_METRIC = frozenset(("metric", "metric_name", "tag", "variable", "scalar", "measure"))
 _NAMES = _NAMES_METRIC | {"name", "key", "label", "title", "series"}
 """Keys of the name of a metric; those of `_NAMES_METRIC` name nothing else."""
@@ -68,18 +71,30 @@ def _long_keys(first: Sequence[Any]) -> _Long | None:
         return None
     keys = {key: normal(str(key)) for row in rows for key in row}
     enough = _MOSTLY * len(rows)
-    names = [k for k, plain in keys.items() if plain in _NAMES and sum(_is_text(x.get(k)) for x in rows) >= enough]
-    values = [key for key, plain in keys.items() if plain in _VALUES]
-    if not names or len(values) != 1 or not any(plain in PLACES for plain in keys.values()):
-        return None
-    if names_reward(keys) or "loss" in keys.values():
+    texts = [key for key in keys if sum(_is_text(x.get(key)) for x in rows) >= enough]
+    if names_reward(k for k in keys if k not in texts) or "loss" in keys.values() or PLACES.isdisjoint(keys.values()):
         return None  # metrics of their own
-    name = min(names, key=lambda key: keys[key] not in _NAMES_METRIC)
-    words = {str(row.get(name)) for row in rows}
-    if keys[name] not in _NAMES_METRIC and not any(map(A_METRIC.search, words)):
+    name = next(
+        (key for key in sorted(texts, key=lambda k: keys[k] not in _NAMES_METRIC) if _names_metrics(rows, key)), None
+    )
+    others = [k for k, plain in keys.items() if k not in texts and plain not in PLACES | RUN_KEYS | TIMES]
+    values = [key for key, plain in keys.items() if plain in _VALUES] or [
+        k for k in others if not A_METRIC.search(keys[k])
+    ]
+    if name is None or len(values) != 1:
         return None
     kept = tuple(key for key, plain in keys.items() if plain in PLACES | RUN_KEYS or is_kind(key))
     return _Long(name, values[0], tuple(key for key in kept if key != name))
+
+
+def _names_metrics(rows: Sequence[Mapping[str, Any]], key: str) -> bool:
+    """Whether the texts under a key are names of metrics: by its name, by one of them, or by all that come again."""
+    plain = normal(str(key))
+    words = Counter(str(row.get(key)) for row in rows)
+    if plain in _NAMES:
+        return plain in _NAMES_METRIC or any(map(A_METRIC.search, words))
+    again = 1 < len(words) <= len(rows) / _COMES_AGAIN
+    return again and names_reward(words) and all(map(A_METRIC.search, words)) and not any(" " in x for x in words)
 
 
 def _is_text(value: Any) -> bool:
@@ -133,12 +148,13 @@ def table_of_columns(columns: dict[str, Any]) -> Table:
 
     An evaluation's rows get their own keys.
     """
-    texts = any(isinstance(v, list) and any(_object_in(x) is not None for x in v[:1]) for v in columns.values())
-    if not texts and not is_long(columns):
+    if names_reward(k for k, v in columns.items() if isinstance(v, np.ndarray)) or not any(
+        isinstance(v, list) for v in columns.values()
+    ):
         return with_evaluation_keys(columns)
     lists = [without_nan(v) if isinstance(v, np.ndarray) else v for v in columns.values()]
     shaped = usual_rows(dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True))
-    return table_of_rows(shaped.rows)
+    return table_of_rows(shaped.rows) if shaped.notes else with_evaluation_keys(columns)
 
 
 def is_long(names: Iterable[str]) -> bool:

@@ -17,7 +17,7 @@ from bayes_grpo.logs.json_columns import STEPS, number_lists
 from bayes_grpo.logs.keyindex import normal
 from bayes_grpo.logs.lines import names_reward
 from bayes_grpo.logs.reward_parts import OF_EVALUATION
-from bayes_grpo.logs.table import flatten, to_float
+from bayes_grpo.logs.table import COMPLETION_TEXTS, flatten, to_float
 
 type Record = dict[str, Any]
 type Series = dict[float, Any]
@@ -150,12 +150,18 @@ def _with_step(word: str, step: float, value: Mapping[str, Any]) -> Record:
 
 
 def _of_objects_by_step(document: Mapping[Any, Any]) -> list[Record] | None:
-    """Objects of metrics under keys that are steps, as pandas' orient="index" writes them."""
-    found = [(step_in_key(key), value) for key, value in document.items() if isinstance(value, Mapping)]
+    """Objects of metrics under keys that are steps, as pandas' orient="index" writes them.
+
+    Objects with the text of a completion are numbered, and their numbers are no steps.
+    """
+    objects = {key: value for key, value in document.items() if isinstance(value, Mapping) and key not in _ASIDE}
+    found = [(step_in_key(key), value) for key, value in objects.items()]
     if len(found) < _FEWEST or any(at is None for at, _ in found):
         return None
     if not any(names_reward([k for k, x in flatten(value).items() if is_number(x)]) for _, value in found[:_LOOKED_AT]):
         return None
+    if not _COMPLETIONS.isdisjoint(str(key).lower() for key in found[0][1]):
+        return [{**value} for _, value in found]
     placed = sorted(((at[0], at[1], value) for at, value in found if at is not None), key=lambda x: x[1])
     return [_with_step(*x) for x in placed]
 
@@ -232,9 +238,16 @@ _SHAPES = (
 )
 
 
+_ASIDE = frozenset(("final", "best", "last", "summary", "config", "args", "settings", "meta", "metadata", "hparams"))
+"""Names of objects beside those that are keyed by steps."""
+_NOT_STEPS = re.compile(r"seed|run|rank|gpu|worker|trial|fold|prompt|group|sample|question|task|layer|env|agent|config")
+"""A name of an object whose numbered objects are something else than steps."""
+_COMPLETIONS = COMPLETION_TEXTS | {"prompt", "question", "answer"}
+
+
 def in_usual_shape(value: Any, path: str = "", depth: int = _MAX_DEPTH) -> tuple[Any, tuple[str, ...]]:
     """A document with every object of an unusual shape in it as a list of records, and notes on these."""
-    if not isinstance(value, Mapping):
+    if not isinstance(value, Mapping) or _NOT_STEPS.search(path.rpartition(".")[2].lower()):
         return value, ()
     for shape, words in _SHAPES:
         if rows := shape(value):

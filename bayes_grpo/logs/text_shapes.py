@@ -15,6 +15,7 @@ from bayes_grpo.logs.grids import STEP_COLUMNS
 from bayes_grpo.logs.json_columns import STEPS
 from bayes_grpo.logs.keyindex import normal
 from bayes_grpo.logs.lines import names_reward
+from bayes_grpo.logs.shapes import step_in_key
 from bayes_grpo.logs.table import to_float
 
 _SEPARATORS = (",", "\t", ";", "|", " ")
@@ -45,7 +46,7 @@ def table_in(text: str, stem: str = "") -> TextTable | None:
     lines = [line for line in lines if line]
     if len(lines) < _FEWEST or max(map(len, lines)) > _MAX_LINE:
         return None
-    return _turned(lines) or _below_comment(lines) or _cell_a_line(lines) or _bare(lines, stem)
+    return _turned(lines) or _below_comment(lines) or _cell_a_line(lines) or _below_steps(lines) or _bare(lines, stem)
 
 
 def may_hold_table(head: str) -> bool:
@@ -56,7 +57,7 @@ def may_hold_table(head: str) -> bool:
         return False
     return bool(
         lines[0].startswith("#")
-        or any(_is_number(x) for x in lines[1:])
+        or any(_is_number(x) or _STEP_ABOVE.fullmatch(x) for x in lines)
         or any(re.fullmatch(r"[-+\d.eE\s]{5,200}", x) for x in lines[:1])
         or sum(any(c.isdigit() for c in cell) for cell in re.split(r"[,\t;| ]", lines[0])) >= _FEWEST
     )
@@ -132,6 +133,29 @@ def _cell_a_line(lines: Sequence[str]) -> TextTable | None:
     if len(rows) < _FEWEST or not all(b > a for a, b in pairwise(steps)) or any(step % 1 for step in steps):
         return None
     return TextTable(_columns(names, rows), f"one cell a line: {len(rows)} rows below {len(names)} headings")
+
+
+_STEP_ABOVE = re.compile(r"""['"]?([\w-]{1,40})['"]?:|\[(?:[\w-]{1,40}\.)?['"]?([\w-]{1,40})['"]?\]""")
+"""A line that is a key of YAML, or a heading of TOML, alone."""
+_BELOW_STEP = re.compile(r"([A-Za-z_][\w./-]{0,60})\s{0,3}[:=]\s{0,3}(\S{1,40})")
+
+
+def _below_steps(lines: Sequence[str]) -> TextTable | None:
+    """Names and values below a key that is their step, as YAML and TOML have objects by step."""
+    rows: list[dict[str, str]] = []
+    for line in lines:
+        head = _STEP_ABOVE.fullmatch(line)
+        pair = _BELOW_STEP.fullmatch(line)
+        at = step_in_key(head[1] or head[2]) if head is not None else None
+        if at is not None:
+            rows.append({at[0]: f"{at[1]:.12g}"})
+        elif pair is not None and rows:
+            rows[-1].setdefault(pair[1], pair[2])
+        elif rows:
+            return None
+    if len(rows) < _FEWEST or not names_reward(rows[0]):
+        return None
+    return TextTable({k: [row.get(k, "") for row in rows] for k in rows[0]}, "names and values below each step")
 
 
 def _bare(lines: Sequence[str], stem: str) -> TextTable | None:

@@ -66,10 +66,23 @@ A `*` stands for any text without "/", `**` for any text. A trainer's own keys c
 trainer"; `--column SIGNAL=KEY` names another. Each key is tested on lines that hold it.
 """
 _FOOT = """
-## Stores
+## Files of scripts
 
 A `bayes_grpo.toml` of your own next to the log adds settings.
-Chart exports of W&B, tables as CSV or Parquet, and JSON of scripts are read by the names of their columns.
+Chart exports of W&B, tables as CSV or Parquet, and JSON of scripts are read by the names of their columns, also where
+these are German, French, Spanish, Portuguese, Italian, Russian, Chinese, Japanese or Korean. The rows may have any of
+these shapes; a note says which:
+
+- objects by step, `{"step_10": {…}}`; a series a metric, as pairs, points or values by step; curves of a chart; what
+  pandas writes with any `orient`; lists below a line of names; completions' rewards as a list a step;
+- one metric a row, with its name and its value (TensorBoard's readers, MLflow, `melt`): a column for each name;
+- metrics in rows and steps in columns, names of columns in a comment, one cell a line, lists by name in YAML or Python;
+- records within records (epochs of steps), metrics within `payload`, `fields` or JSON in a text;
+- printed lines as the messages of a logger's records (Docker, Kubernetes, Kaggle, loguru, exports of clouds).
+
+What has two readings is refused: numbers without names, curves that may be runs, completions without a step.
+
+## Stores
 
 | store | path | what is read of it |
 |---|---|---|

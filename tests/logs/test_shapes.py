@@ -23,23 +23,19 @@ LONG = [{"step": x, "metric": k, "value": y} for k, v in PAIRS.items() for x, y 
 
 DOCUMENTS = {
     "objects by number": {str(s): v for s, v in zip(STEP, VALUES, strict=True)},
-    "objects by word and number": {f"step_{s}": v for s, v in zip(STEP, VALUES, strict=True)},
-    "objects by checkpoint": {f"checkpoint-{s}": v for s, v in zip(STEP, VALUES, strict=True)},
+    "objects by checkpoint": {f"checkpoint-{s}": v for s, v in zip(STEP, VALUES, strict=True)} | {"best": VALUES[0]},
     "below a key": {"config": {"lr": 1e-6}, "training": {str(s): v for s, v in zip(STEP, VALUES, strict=True)}},
     "pandas index": {str(i): row for i, row in enumerate(ROWS)},
     "pandas columns": {k: {str(i): x for i, x in enumerate(v)} for k, v in COLUMNS.items()},
     "pandas split": {"columns": [*COLUMNS], "index": [0, 1, 2, 3], "data": [[*row.values()] for row in ROWS]},
     "lists below a heading": [[*COLUMNS], *([*row.values()] for row in ROWS)],
-    "pairs": PAIRS,
     "pairs below a key": {"metrics": PAIRS},
-    "points": {k: [{"step": x, "value": y} for x, y in v] for k, v in PAIRS.items()},
     "values by step": {k: {str(x): y for x, y in v} for k, v in PAIRS.items()},
     "steps and values": {k: {"steps": STEP, "values": v} for k, v in METRICS.items()},
     "curves": [{"name": k, "data": v} for k, v in POINTS.items()],
     "curves with axes": {"data": [{"name": k, "x": STEP, "y": v} for k, v in METRICS.items()], "layout": {}},
     "a chart": {"data": {"labels": STEP, "datasets": [{"label": k, "data": v} for k, v in METRICS.items()]}},
     "scalars with times": TIMED,
-    "long": LONG,
     "long below a key": {"metrics": [{"key": x["metric"], **{k: x[k] for k in ("step", "value")}} for x in LONG]},
     "steps beside": {"steps": STEP, "metrics": METRICS},
     "steps and objects in turn": [[s, v] for s, v in zip(STEP, VALUES, strict=True)],
@@ -51,6 +47,7 @@ LINES = {
     "long": LONG,
     "names and values": [{"step": r["step"], "metrics": [{"name": k, "value": r[k]} for k in METRICS]} for r in ROWS],
     "JSON in a text": [{"step": s, "metrics": json.dumps(v)} for s, v in zip(STEP, VALUES, strict=True)],
+    "texts that name metrics": [{"step": x["step"], "what": x["metric"], "number": x["value"]} for x in LONG],
     "payload": [{"event": "train_step", "ts": 1, "payload": row} for row in ROWS],
     "payload in a payload": [{"severity": "INFO", "jsonPayload": {"metrics": row}} for row in ROWS],
     "Docker": [{"log": json.dumps(row) + "\n", "stream": "stdout", "time": "2025"} for row in ROWS],
@@ -69,8 +66,7 @@ TEXTS = {
     "long.csv": delimited([("step", "metric", "value"), *([*x.values()] for x in LONG)]),
     "tensorboard.csv": delimited([("wall_time", "tag", "step", "value")])
     + delimited([1.7e9, f"train/{x['metric']}", x["step"], x["value"]] for x in LONG),
-    "turned.csv": delimited([("metric", *STEP), *((k, *v) for k, v in METRICS.items())]),
-    "turned words.csv": delimited([("", *(f"step_{s}" for s in STEP)), *((k, *v) for k, v in METRICS.items())]),
+    "turned.csv": delimited([("metric", *(f"step_{s}" for s in STEP)), *((k, *v) for k, v in METRICS.items())]),
     "turned frame.csv": delimited([("", 0, 1, 2, 3), *((k, *v) for k, v in COLUMNS.items())]),
     "turned.txt": delimited([("step", *STEP), *((k, *v) for k, v in METRICS.items())], " "),
     "comment.dat": "# made by a script\n# " + delimited([COLUMNS, *(r.values() for r in ROWS)], " "),
@@ -78,6 +74,7 @@ TEXTS = {
     "dictionary.txt": f"history = {COLUMNS}",
     "numpy.txt": f"history = {COLUMNS}".replace("0.25", "np.float64(0.25)").replace("10,", "np.int64(10),"),
     "lists.yaml": "".join(f"{k}:\n" + "".join(f"- {x}\n" for x in v) for k, v in COLUMNS.items()),
+    "steps.yaml": "train:\n" + "".join(f"  {r['step']}:\n    reward: {r['reward']}\n    kl: {r['kl']}\n" for r in ROWS),
     "json in cells.csv": "step,metrics\n" + delimited((s, quoted(v)) for s, v in zip(STEP, VALUES, strict=True)),
     "messages.csv": "time,message\n" + delimited((i, f'"{line}"') for i, line in enumerate(PRINTED)),
 }
@@ -96,8 +93,8 @@ NAMES = ("Schritt;Belohnung;Verlust", "Étape;Récompense moyenne;Perte", "paso;
 def test_names_in_other_languages(write, names):
     rows = "".join(f"{s};{r};0,5\n".replace(".", ",") for s, r in zip(STEP, REWARD, strict=True))
     assert_read(read_log(write("a.csv", f"{names}\n{rows}")), step=STEP, reward=REWARD, signals={"loss": [0.5] * 4})
-    words = names.split(";")
-    lines = "".join(f"{words[0]} {s}: {words[1]} {r}, {words[2]} 0.5\n" for s, r in zip(STEP, REWARD, strict=True))
+    place, *words = names.split(";")
+    lines = "".join(f"{place} {s}: {words[0]} {r}, {words[1]} 0.5\n" for s, r in zip(STEP, REWARD, strict=True))
     assert_read(read_log(write("a.log", lines)), step=STEP, reward=REWARD)
 
 
@@ -139,10 +136,12 @@ def test_numbers_alone_in_a_file_that_is_named_for_rewards(write):
     ("name", "content"),
     [
         ("numbers.txt", delimited([[r] for r in REWARD])),
-        ("a.csv", delimited([*r.values()] for r in ROWS)),
+        ("no header.csv", delimited([*r.values()] for r in ROWS)),
         ("a.json", {"runs": {"a": {"history": ROWS}, "b": {"history": ROWS}}}),
         ("b.json", {"base": PAIRS["reward"], "other": PAIRS["reward"]}),
         ("c.json", [{"prompt": "a", "samples": [{"text": "b", "reward": x} for x in REWARD]} for _ in ROWS]),
+        ("by_seed.json", {"by_seed": dict(enumerate(VALUES))}),
+        ("completions.json", {str(i): {"completion": "a", "reward": x} for i, x in enumerate(REWARD)}),
         ("d.jsonl", [{"time": 1, "message": "the reward is paid on day 3"} for _ in ROWS]),
     ],
 )
