@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-ACTION = Path(__file__).parents[1] / "action.yml"
+from tests.helpers.pages import ROOT
 
 
 def script() -> dict:
-    (step,) = [x for x in yaml.safe_load(ACTION.read_text())["runs"]["steps"] if "diagnose" in x.get("run", "")]
+    action = yaml.safe_load((ROOT / "action.yml").read_text())
+    (step,) = [x for x in action["runs"]["steps"] if "diagnose" in x.get("run", "")]
     return step
 
 

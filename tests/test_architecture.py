@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.import_graph import circles, import_graph, imports_by_string, modules_of
-from tests.helpers.pages import ROOT
+from tests.helpers.pages import PACKAGE, ROOT
 
-PACKAGE = Path(__file__).resolve().parents[1] / "bayes_grpo"
 MOST = 7
 """Parameters of a function that a call may give by position: with more, nobody knows which is which."""
 

@@ -12,13 +12,13 @@ from bayes_grpo.logs.picking import all_readers
 from bayes_grpo.regimes import REGIMES
 from docs._ext.generated import public_names
 from tests.dynamics import test_likelihood
+from tests.helpers.pages import ROOT
 from tests.helpers.samples import samples_in
 from tests.helpers.selection import PIECE, few, part, pieces_of, rooms_of, shard
 from tests.logs import test_formats
 from tests.logs.test_samples import FILES
 from tests.regimes import test_distribution
 
-ROOT = Path(__file__).resolve().parents[1]
 STUB = ROOT / "bayes_grpo" / "__init__.pyi"
 
 

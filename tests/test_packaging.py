@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+from tests.helpers.pages import ROOT
+
 DATA = (
     "__init__.pyi",
     "py.typed",

@@ -3,11 +3,11 @@
 import ast
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).resolve().parents[1] / "bayes_grpo"
+from tests.helpers.pages import PACKAGE
+
 MOST_WORDS = 25
 KEYS = PACKAGE / "logs" / "trainers.py"
 """Its texts are lists of trainers' keys."""

@@ -4,19 +4,17 @@ import json
 import re
 import shlex
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
 from tests.helpers.command import call
+from tests.helpers.pages import EXAMPLE, ROOT
 from tests.helpers.rollouts import made, write_table
 from tests.helpers.selection import few
 
-ROOT = Path(__file__).resolve().parents[1]
 SKILL = (ROOT / "SKILL.md").read_text(encoding="utf-8")
-LOG = ROOT / "notebooks" / "data" / "softmax_policy_grpo.json"
 COMMANDS = [
     shlex.split(line, comments=True)[1:]
     for block in re.findall(r"^```sh\n(.*?)^```", SKILL, re.MULTILINE | re.DOTALL)
@@ -46,7 +44,7 @@ def answers(words: tuple[str, ...]) -> dict[str, Any]:
 def test_its_commands_run_and_have_its_keys(words, tmp_path_factory):
     folder = tmp_path_factory.mktemp("skill")
     write_table(folder / "completions", made())
-    places = {"LOG": str(LOG), "COMPLETIONS": str(folder / "completions")}
+    places = {"LOG": str(EXAMPLE), "COMPLETIONS": str(folder / "completions")}
     extra = ["--state", str(folder / "state.json")] if words[0] == "watch" else []
     if words[0] == "rollouts":
         extra = ["--right", "correct"]

@@ -28,11 +28,11 @@ from bayes_grpo.common.errors import MissingExtraError, OutputError, SettingErro
 from bayes_grpo.diagnosis import diagnose
 from bayes_grpo.forecasting.summary import summarize_forecast
 from tests.helpers.command import call
+from tests.helpers.pages import ROOT
 from tests.helpers.paths import there
 from tests.helpers.runs import make_run, rising_run, steps
 from tests.helpers.shown import text_of
 
-ROOT = Path(__file__).resolve().parents[2]
 FAST = bg.SamplerSettings(num_chains=2, num_warmup=50, num_samples=100)
 """As elsewhere, so that compiled programs are shared."""
 

@@ -14,9 +14,8 @@ import pytest
 
 from bayes_grpo import load_fit
 from tests.helpers.command import Outcome, call
+from tests.helpers.pages import EXAMPLE
 from tests.helpers.selection import few
-
-EXAMPLE = Path(__file__).parents[2] / "notebooks" / "data" / "softmax_policy_grpo.json"
 
 OK, USAGE, BAD_INPUT, NOT_CONVERGED = 0, 2, 3, 4
 # Too short to converge, so that exit code 4 is certain; every test shares the program compiled for it.
@@ -170,6 +169,24 @@ def test_wrong_usage_is_exit_code_2(arguments: list[str]):
     assert outcome.out == ""
     assert "Usage: bayes-grpo" in outcome.err
     assert "Traceback" not in outcome.err
+
+
+def test_every_setting_can_be_stated_on_the_command_line(tmp_path):
+    log = tmp_path / "run.jsonl"
+    log.write_text("\n".join(json.dumps({"step": s, "score_a": 0.1 * s, "score_b": 1.0}) for s in range(1, 9)))
+    stated = {
+        "group_size": 4,
+        "total_steps": 90,
+        "learning_rate": 1e-6,
+        "kl_weight": 0.04,
+        "clip_range": 0.2,
+        "epochs": 2,
+        "model_size": 7,
+    }
+    flags = [x for name, value in stated.items() for x in ("--set", f"{name}={value}")]
+    done = call("inspect", log, "--column", "reward=score_a", *flags, "--json")
+    found = {name: x["value"] for name, x in json.loads(done.out)["settings"].items() if x["provenance"] == "user"}
+    assert found == stated
 
 
 # ---- hostile text

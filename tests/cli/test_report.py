@@ -21,6 +21,7 @@ def test_a_page_is_written_and_its_sentences_are_printed(tmp_path: Path, log: Pa
     page = tmp_path / "page.html"
     done = call("report", log, "--out", page, *ONLY_DIAGNOSIS)
     assert done.code == 0, done.err
+    assert f"bayes-grpo: {done.out.splitlines()[0]}" in done.err.splitlines()  # before the page is there
     assert "Do now: " in done.out.partition("What is wrong (")[0]
     assert "chance of a failure): " in done.out
     assert "Unknown: Left out on request." in done.out

@@ -20,9 +20,8 @@ from bayes_grpo.common.executor import outcomes
 from bayes_grpo.common.programs import call
 from bayes_grpo.common.runtime import cores
 from tests.helpers import tasks
+from tests.helpers.pages import ROOT
 from tests.helpers.selection import few
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def values(task, arguments, **options):

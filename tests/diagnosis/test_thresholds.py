@@ -3,13 +3,12 @@
 import ast
 from collections.abc import Iterator
 from dataclasses import fields
-from pathlib import Path
 
 import pytest
 
 from bayes_grpo.signals.thresholds import Thresholds
+from tests.helpers.pages import PACKAGE
 
-PACKAGE = Path(__file__).resolve().parents[2] / "bayes_grpo"
 NUMERICAL = {
     "posterior.py": "linear algebra",
     "thresholds.py": "the table itself",

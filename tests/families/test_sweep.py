@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,10 +18,10 @@ from bayes_grpo.views.plots.runs import plot_sweep
 from bayes_grpo.views.view import view
 from tests.families.made import relaxing, swept
 from tests.helpers.command import call
+from tests.helpers.pages import EXAMPLE
+from tests.helpers.paths import there
 from tests.helpers.runs import make_run, steps
 from tests.helpers.shown import text_of
-
-EXAMPLE = Path(__file__).parents[2] / "notebooks" / "data" / "softmax_policy_grpo.json"
 
 
 @pytest.fixture(scope="module")
@@ -126,8 +125,7 @@ def test_a_collapsed_run_of_three_is_named_at_once_and_no_chain_is_run(monkeypat
     assert document.answer == "1 of 3 runs collapsed: grpo_lr1em05 (learning rate 1e-05)."
     assert "it needs 3 runs without a collapse, found 2" in document.why
     assert document.do == "see what failed first: bayes-grpo diagnose grpo_lr1em05."
-    assert document.table is not None
-    assert [row[0].text for row in document.table.rows][-1] == "grpo_lr1em05"
+    assert [row[0].text for row in there(document.table).rows][-1] == "grpo_lr1em05"
 
 
 def test_no_effect_rests_on_a_collapsed_run(monkeypatch):

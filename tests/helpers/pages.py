@@ -5,7 +5,9 @@ import shlex
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "bayes_grpo"
 DOCS = ROOT / "docs"
+EXAMPLE = ROOT / "notebooks" / "data" / "softmax_policy_grpo.json"
 GENERATED = ("gallery", "reference/commands", "reference/names")
 """Pages that are made from the code when the documentation is built, without a suffix."""
 

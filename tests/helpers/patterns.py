@@ -7,10 +7,9 @@ import time
 from collections.abc import Iterator
 from typing import Any, TypeGuard
 
-from tests.helpers.pages import ROOT
+from tests.helpers.pages import PACKAGE
 
 parser: Any = importlib.import_module("re._parser")  # nothing public takes a pattern apart
-PACKAGE = ROOT / "bayes_grpo"
 ENDS = ("", "!", "\x00", " x")
 """What makes a match fail at its very end."""
 _MOST = 60

@@ -120,15 +120,3 @@ def test_unknown_trainers_get_few_assumptions(write):
     expected = given | {"logging_window": 1, "reward_std_kind": "unknown"}
     assert {name: v.value for name, v in assumed.items()} == expected
     assert s.group_size.value is None
-
-
-def test_the_rewards_of_a_group_as_digits_say_its_size(write):
-    rows = ["0100", "0000", "1101", "0001"]
-    text = "".join(
-        f"step={i} loss=0.0 reward={x.count('1') / 4} correct={x.count('1')}/4 reward_groups={x}\n"
-        for i, x in enumerate(rows, 1)
-    )
-    run = read_log(write("a.log", text))
-    assert_read(run, reward=[0.25, 0, 0.75, 0.25], settings={"group_size": (4, "logged")})
-    other = read_log(write("b.log", text.replace("correct=3/4", "correct=1/4")))
-    assert other.settings.group_size.value is None

@@ -25,7 +25,6 @@ from bayes_grpo.forecasting.level import LEVEL_NAME
 from bayes_grpo.report import Report, report_run, save_report
 from bayes_grpo.views import html, page
 from tests.helpers.browser import PHONE, look
-from tests.helpers.command import call
 from tests.helpers.runs import make_run, steps
 from tests.report.conftest import KINDS, ROWS, SHARED, Markup, quick, report_of, run_of
 
@@ -166,16 +165,10 @@ def test_a_draft_has_status_and_forecast_and_its_figures_are_drawn_once(monkeypa
     assert len(overviews) == 2  # for a screen and for a phone
 
 
-@pytest.fixture
-def rising_log(tmp_path: Path) -> Path:
-    """A small log of a rising reward."""
+def test_the_first_line_waits_for_no_sampler(tmp_path: Path):
     log = tmp_path / "trainer_state.json"
     rows = [{"step": s, "reward": 0.8 - 0.6 * 0.9**s + 0.02 * (-1) ** s} for s in range(1, 31)]
     log.write_text(json.dumps({"log_history": rows, "max_steps": 60}), encoding="utf-8")
-    return log
-
-
-def test_the_first_line_waits_for_no_sampler(rising_log: Path):
     program = (
         "import sys; from bayes_grpo.report import report_run\n"
         "def first(line):\n"
@@ -183,15 +176,9 @@ def test_the_first_line_waits_for_no_sampler(rising_log: Path):
         "    raise SystemExit\n"
         "report_run(sys.argv[1], first=first)"
     )
-    found = subprocess.run([sys.executable, "-c", program, rising_log], capture_output=True, text=True, check=True)
+    found = subprocess.run([sys.executable, "-c", program, log], capture_output=True, text=True, check=True)
     assert found.stdout.startswith("FINE")
     assert found.stdout.strip().endswith("set()")
-
-
-def test_the_command_says_the_first_line_before_the_page_is_there(rising_log: Path, tmp_path: Path):
-    done = call("report", rising_log, "--out", tmp_path / "page.html", "--without", "fit,check,forecast,stability")
-    assert done.code == 0
-    assert f"bayes-grpo: {done.out.splitlines()[0]}" in done.err.splitlines()
 
 
 def test_one_part_that_fails_costs_no_other(monkeypatch: pytest.MonkeyPatch):

@@ -19,10 +19,10 @@ from bayes_grpo.logs.assembling import run_of
 from bayes_grpo.training.background import Background, BackgroundSetup
 from bayes_grpo.watching.result import Update, Watching
 from bayes_grpo.watching.watch import update_of
+from tests.helpers.pages import ROOT
 from tests.helpers.paths import there
 from tests.helpers.selection import few
 
-ROOT = Path(__file__).resolve().parents[2]
 HEAVY = ("jax", "numpyro", "arviz", "scipy", "pandas", "matplotlib")
 
 

@@ -24,6 +24,8 @@ from bayes_grpo.training import callback as module
 from bayes_grpo.training.background import BackgroundSetup
 from bayes_grpo.training.callback import AGREEING, SENTENCE, Watcher, entries_of, trainer_facts
 from bayes_grpo.watching.result import Alarm, Outlook, Update
+from tests.helpers.pages import DOCS
+from tests.helpers.paths import there
 
 HERE = Interval(0.5, 0.4, 0.6, 0.9)
 QUESTION = {"cost_per_step": 1.0, "value_per_reward": 100.0}
@@ -413,15 +415,13 @@ def test_a_log_reads_the_same_with_and_without_our_entries(tmp_path: Path, prefi
     assert (first.keys, first.settings, first.notes) == (second.keys, second.settings, second.notes)
 
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "live.md"
-SECTIONS = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", PAGE.read_text(encoding="utf-8"), re.M | re.S))
+SECTIONS = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", (DOCS / "live.md").read_text(encoding="utf-8"), re.M | re.S))
 
 
 def test_every_key_of_the_table_is_one_that_we_write():
     kept = update(5, stop=9.0)
-    assert kept.outlook is not None
     status = Status("fine", Finding(kind="rising", probability=0.8), Action(kind="go_on"))
-    kept = replace(kept, status=status, outlook=replace(kept.outlook, take=4.0))
+    kept = replace(kept, status=status, outlook=replace(there(kept.outlook), take=4.0))
     written = {*entries_of(kept, (alarm(),)), SENTENCE}
     told = re.findall(r"`bayes_grpo/([\w/]+)`", SECTIONS["TRL, unsloth, ms-swift"])
     told = [name for name in told if name != "p/reward_hacking"]  # the stand-in has two answers
