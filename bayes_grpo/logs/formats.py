@@ -322,6 +322,7 @@ class Reader:
         runs: The runs in a file or in its beginning, in the order in which they began, where it may hold several.
         takes_run: Whether it takes one of several runs by its name itself.
         other_tables: What it saw in a file that holds no series of rewards, in words, for the refusal.
+        last: Whether it is asked where no other reader has found a reward.
     """
 
     name: str
@@ -330,6 +331,7 @@ class Reader:
     runs: Callable[[Source], list[RunName]] | None = None
     takes_run: bool = False
     other_tables: Callable[[Source], list[str]] | None = None
+    last: bool = False
 
 
 def main_run(rows: Mapping[str, int]) -> str | None:

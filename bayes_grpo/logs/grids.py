@@ -82,7 +82,7 @@ def text_grids(text: str) -> Iterator[Grid]:
 
     The last row of a text that was cut off has its whole cells.
     """
-    lines = text.rstrip().split("\n")[:_MAX_ROWS]
+    lines = [_without_tex(line) for line in text.rstrip().split("\n")[:_MAX_ROWS]]
     end = 0
     for i, line in enumerate(lines):
         if i < end or len(line) > _MAX_ROW or not (names_reward((line,)) or _BAR.search(line)):
@@ -114,6 +114,12 @@ def text_grids(text: str) -> Iterator[Grid]:
                 break
         else:
             end = i
+
+
+def _without_tex(line: str) -> str:
+    """A row of a table in LaTeX with bars between its cells."""
+    row = line.rstrip().removesuffix(r"\hline").rstrip()
+    return row.removesuffix(r"\\").replace("&", "|") if "&" in row and row.endswith(r"\\") else line
 
 
 _RULE = re.compile(r"\s{0,3}\|?(?:\s{0,9}:?-{2,200}:?\s{0,9}\|){1,200}(?:\s{0,9}:?-{2,200}:?\s{0,9})?")

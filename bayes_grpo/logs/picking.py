@@ -112,10 +112,13 @@ def pick_reader(source: Source, name: str | None = None) -> Reader:
             text = f"expected a format among {', '.join(known)}, found {clean(name)!r}; correct it"
             raise LogReadError(text, parameter="format")
         return known[name]
-    evidence = _evidence(source, known.values())
+    usual = [x for x in known.values() if not x.last]
+    evidence = _evidence(source, usual)
     if all(x <= NO_REWARDS for x in evidence.values()) and len(source.text) > HEAD:
         ending = Source(source.path, source.text[-HEAD:].partition("\n")[2].encode())
-        evidence |= _evidence(ending, known.values())  # a training may come after other output
+        evidence |= _evidence(ending, usual)  # a training may come after other output
+    if all(x <= NO_REWARDS for x in evidence.values()):
+        evidence |= _evidence(source, (x for x in known.values() if x.last))
     if not evidence and source.is_store:
         raise LogReadError(
             "expected a database of Trackio or MLflow, found an SQLite database with other tables or a damaged one; "

@@ -10,7 +10,7 @@ import numpy as np
 from bayes_grpo.common.errors import MENDING, LogReadError
 from bayes_grpo.common.text import counted, listed
 from bayes_grpo.logs.columns import Columns
-from bayes_grpo.logs.keyindex import KeyIndex, column, normal
+from bayes_grpo.logs.keyindex import MAX_COLUMNS, KeyIndex, column, normal
 from bayes_grpo.logs.reward_parts import NOT_A_MEAN, NOT_A_PART, is_function, is_trl_function, single_rewards, total_of
 from bayes_grpo.logs.steps import ROLLOUTS
 from bayes_grpo.logs.trainers import GENERIC
@@ -125,12 +125,28 @@ def _success_or_only(columns: Columns) -> str | None:
         notes.append(f"took {rates[0]!r} for the train reward: the log has no reward and no other rate of success")
         return rates[0]
     others = [key for key in index.keys if key not in columns.raw.get("step", ())]
+    if (total := _sum_of_others(index, others)) is not None:
+        notes.append(f"took {total!r} for the train reward: it is the sum of {listed(k for k in others if k != total)}")
+        return total
     if columns.step is None or len(others) != 1:
         return None
     if any(words.search(normal(others[0])) for words in (_NO_REWARD, NOT_A_MEAN, _NOT_ALONE)):
         return None
     notes.append(f"took {others[0]!r} for the train reward: it is the only column of numbers next to the step")
     return others[0]
+
+
+def _sum_of_others(index: KeyIndex, keys: list[str]) -> str | None:
+    """The key "total" that is the sum of at least two others, signals left out; None where there is none."""
+    whole = [key for key in keys if normal(key).rpartition("/")[2] == "total"]
+    never = (_NO_REWARD, NOT_A_MEAN, _NOT_ALONE, _KL)
+    parts = [key for key in keys if key not in whole and not any(words.search(normal(key)) for words in never)]
+    if len(whole) != 1 or not 1 < len(parts) <= MAX_COLUMNS:
+        return None
+    total = index.table.column(whole[0])
+    made = np.sum([index.table.column(key) for key in parts], axis=0)
+    known = np.isfinite(total) & np.isfinite(made)
+    return whole[0] if known.any() and np.allclose(total[known], made[known], rtol=1e-3, atol=1e-4) else None
 
 
 def _only_one(index: KeyIndex, candidates: list[str], notes: list[str]) -> str:

@@ -24,6 +24,7 @@ SIZES = (*range(24, 48, 4), 12_000)
 HEADS = {
     "console_dict": "{'step': 1, 'reward': 0.5}\n{'step': 2, 'reward': 0.6}\n",
     "console_pairs": "1/9 | reward=0.1\n2/9 | reward=0.2\n3/9 | reward=0.3\n",
+    "named_numbers": "step 1 → reward 0.1\nstep 2 → reward 0.2\nstep 3 → reward 0.3\n",
     "progress_bar": "".join(f" 1%|x| {i}/9 [00:01<00:02, 5s/it, reward=0.{i}]\n" for i in (1, 2, 3)),
     "step_blocks": "".join(f"=== Step {i} ===\nreward: 0.{i}\n" for i in (1, 2, 3)),
     "verl_console": "".join(f"step:{i} - critic/score/mean:0.{i}\n" for i in (1, 2)),

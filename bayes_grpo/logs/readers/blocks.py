@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from itertools import pairwise
@@ -10,8 +9,8 @@ from itertools import pairwise
 from bayes_grpo.common.text import counted
 from bayes_grpo.logs.formats import Source
 from bayes_grpo.logs.keyindex import normal
-from bayes_grpo.logs.lines import PASTED, is_total_reward, lines_of, names_reward, std_of
-from bayes_grpo.logs.readers.console import ASIDE, LEAST_KEYS, LINE_SHARE, NUMBER, Rows, line_reader
+from bayes_grpo.logs.lines import PASTED, is_total_reward, lines_of, names_reward
+from bayes_grpo.logs.readers.console import ASIDE, LEAST_KEYS, LINE_SHARE, Rows, line_reader
 from bayes_grpo.logs.table import to_float
 from bayes_grpo.logs.trainers import TRAINERS
 
@@ -46,42 +45,24 @@ _BLOCK_PAIR = re.compile(
 """A line that holds nothing but a name and a number, maybe with its unit, a time before and a remark behind a dash."""
 _SUMMARY_LINE = re.compile(r"\s{0,9}wandb:\s{1,80}([\w./@-]{1,80})\s{1,9}(?=[-+.\d])")
 """How a line of the summary begins that W&B prints at the end of a run."""
-_MEAN_AND_STD = re.compile(
-    rf"[^\w\n]{{0,40}}([A-Za-z_][\w./@ -]{{0,60}}?)\s?:\s{{1,9}}(?:μ|mean)\s?=\s?{NUMBER},\s?"
-    rf"(?:σ|std)\s?=\s?{NUMBER}(?![\w.]).*"
-)
-"""A line of a mean with its standard deviation, "Total Rewards: μ=0.4, σ=0.2"."""
 _STATISTICS = re.compile(
     r"[^\w\n]{0,40}([A-Za-z_][\w./@ -]{0,60}?)\s?\(((?:mean|min|max|std)(?:/(?:mean|min|max|std)){1,3})\)"
     r"\s{0,20}:\s{0,20}([-+\d.eE]{1,30}(?:\s?/\s?[-+\d.eE]{1,30}){1,3})\s*",
     re.IGNORECASE,
 )
 """A line of statistics whose names stand in parentheses, "Rewards (Mean/Min/Max): 0.2 / 0.0 / 1.0"."""
-_QUOTED = re.compile(rf"(?:\A\W{{0,9}}|[,;] )([A-Za-z_][\w/@-]{{0,40}}(?: [\w/@-]{{1,40}})?) `{NUMBER}(?:m?s)?`")
-"""A name and its number between backticks, as notes have them: "raw reward `0.33`, pass@4 `0.56`"."""
-_CELLS = re.compile("[|│┃║]")
-_CELL_OF_NAME = re.compile(r"[A-Za-z_][\w./@ -]{0,80}")
 
 
 def _block_pairs(text: str) -> list[tuple[str, str]]:
-    """Names and numbers of a line: of one pair, of several between bars or commas, or in turn in its cells.
+    """Names and numbers of a line: of one pair, or of several between bars or commas.
 
     What stands in parentheses is left out.
     """
     if (pair := _BLOCK_PAIR.fullmatch(text)) is not None:
         return [(pair[1], pair[2])]
-    if "=" in text and (pair := _MEAN_AND_STD.fullmatch(text)) is not None:
-        return [(pair[1], pair[2]), (std_of(pair[1]), pair[3])]
     if "/" in text and (found := _STATISTICS.fullmatch(text)) is not None:
         names, numbers = found[2].lower().split("/"), found[3].split("/")
         return [(f"{found[1]}/{name}", x) for name, x in zip(names, numbers, strict=False)]
-    if "`" in text and (quoted := _QUOTED.findall(text)):
-        return quoted
-    cells = [cell.strip() for cell in _CELLS.split(text.strip("|│┃║ "))] if _CELLS.search(text) else []
-    if len(cells) > 1 and len(cells) % 2 == 0 and all(map(_CELL_OF_NAME.fullmatch, cells[::2])):
-        in_turn = [(name, x) for name, x in zip(cells[::2], cells[1::2], strict=True) if math.isfinite(to_float(x))]
-        if in_turn:
-            return in_turn
     parts = re.split(r"[|│┃║]|,\s", ASIDE.sub("", text))
     return [(pair[1], pair[2]) for part in parts if (pair := _BLOCK_PAIR.fullmatch(part)) is not None]
 

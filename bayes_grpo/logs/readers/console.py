@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import reduce
 from itertools import pairwise
@@ -38,7 +37,7 @@ _LINE_COUNT = re.compile(r"(?<![\w/.:])(\d{1,12})\s*+/\s*+(\d{1,12})(?![\w/.])")
 _EPOCH = re.compile(
     r"(?<![\w/.])epoch\s{0,4}[:=#]?\s{0,4}[\[(]?(\d{1,6}(?:\.\d{1,9})?)(?:\s?/\s?(\d{1,6}))?[\])]?,?", re.IGNORECASE
 )
-_OF_EVALUATION = re.compile(
+BEFORE_EVALUATION = re.compile(
     r"(?:^|[\W_])(?:eval|evaluation|validation|val|test|held[-_ ]?out)\W{0,8}\Z|\A\W{0,4}\[(?:eval|val|test)\w{0,12}\]",
     re.IGNORECASE,
 )
@@ -51,7 +50,7 @@ _LINE_PAIR = re.compile(
     rf"{NUMBER}(?![\w:]){_OF}",
     re.IGNORECASE,
 )
-_WITH_SPREAD = re.compile(
+WITH_SPREAD = re.compile(
     rf"(?<![\w./@])([A-Za-z_][\w./@]{{0,60}}+)(\s?[=:]\s{{0,4}}|\s{{1,4}}){NUMBER}"
     rf"\s?(?:(?:±|\+/?-)\s?{NUMBER}|\((?:std|σ)\s?[=:]?\s?{NUMBER}[^()\n]{{0,80}}\))"
 )
@@ -134,11 +133,9 @@ def line_reader(
 def _pair_rows(text: str) -> Rows:
     """Lines with a step and named numbers; the step is ``i`` of ``i/N``, or the number after "step".
 
-    Where no line has a step, those with an epoch and a reward are the rows, else those with the same names.
+    Where no line has a step, those with an epoch and a reward are the rows.
     """
     rows = _placed_rows(text)
-    if not rows:
-        yield from ((row, None) for row in _rows_of_same_names(text))
     if not any("step" in row for row, *_ in rows):
         yield from ((row, None) for row, *_ in rows if names_reward(row))
         return
@@ -149,15 +146,6 @@ def _pair_rows(text: str) -> Rows:
     within_epochs = any(inside for *_, inside in rows) or any(turned)
     for row, steps, epochs, _ in rows:
         yield row, steps * epochs if within_epochs else steps or None
-
-
-def _rows_of_same_names(text: str) -> list[dict[str, float]]:
-    """The numbers of a pasted text whose lines, but for a few, name the same: a reward and something else."""
-    lines = [line for line, _ in lines_of(text) if line.strip()] if len(text) <= PASTED else []
-    named = [row for line in lines if names_reward((line,)) and len(row := _numbers(ASIDE.sub("", line))) > 1]
-    names, n = Counter(tuple(row) for row in named).most_common(1)[0] if named else ((), 0)
-    enough = n >= max(_LEAST_ROWS, LINE_SHARE * len(lines)) and names_reward(names)
-    return [row for row in named if enough and tuple(row) == names]
 
 
 _WITHOUT_ADVANTAGE = re.compile(r"\bDetected \d{1,9}/(\d{1,9}) rollouts \([^()\n]{0,200}?\bzero_advantage=(\d{1,9})\b")
@@ -183,7 +171,7 @@ def _lines_with_place(text: str) -> Iterator[tuple[Placed, bool]]:
             before = {"zero_advantage/rollouts": int(found[2]) / max(int(found[1]), 1)}
             continue
         if "±" in line or "+" in line or "(s" in line or "(σ" in line:
-            line = _WITH_SPREAD.sub(_spread_named, line)
+            line = WITH_SPREAD.sub(_spread_named, line)
         epoch = _EPOCH.search(line)
         # Counts of epochs are none of steps.
         step = _LINE_STEP.search(line)
@@ -200,7 +188,7 @@ def _lines_with_place(text: str) -> Iterator[tuple[Placed, bool]]:
         start = epoch.start() if inside and epoch is not None else place.start()
         rests = (rest, _LINE_PAIR.sub("|", rest)) if named_first else (rest,)
         if row := reduce(dict.__or__, map(_numbers, (line[:start], *rests))):
-            if place is step and _OF_EVALUATION.search(line[:start]):
+            if place is step and BEFORE_EVALUATION.search(line[:start]):
                 row = dict(of_evaluation(row))
             row |= {"epoch": float(epoch[1])} if epoch else {}
             row |= {"step": float(step[1])} if step else {}

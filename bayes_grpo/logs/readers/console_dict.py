@@ -43,7 +43,9 @@ _ABRIDGED = re.compile(r"(?<=[{,])\s*(?:\.\.\.|…)\s*,?")
 """What stands for keys that were left out of a pasted dict."""
 _BARE = re.compile(r"(?<=[:\s,\[])(-?)(?:nan|inf)(?=\s*[,}\]])")
 _MAX_BEFORE = 1_000
-_DICT_COUNT = re.compile(r"\b(rollout|perf|step|eval)\s{1,4}(\d{1,12})\s*:\s*$", re.IGNORECASE)
+_DICT_COUNT = re.compile(
+    r"\b(rollout|perf|step|eval)\s{1,4}(\d{1,12})(?:\s?/\s?\d{1,12})?[\])]?\s{0,8}[:|>-]{0,3}\s{0,8}$", re.IGNORECASE
+)
 _PERF = "perf/step"
 _NO_BRACES = re.compile(r"(\s{0,8}\w{4,7}\s\d{1,12}:\s?(?:\.\.\.|…))?\s{0,40}['\"][\w/@. -]{1,80}['\"]\s?:(?=.*:)")
 """Pairs of a dict that was pasted without its braces, or abridged before them."""

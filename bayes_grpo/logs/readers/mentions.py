@@ -1,0 +1,341 @@
+"""Free text in which names stand before numbers, whatever is between them: for texts that no other reader knows.
+
+A text is a sequence of mentions, a name with its number. "step 10 → reward 0.2", a list of bullets, a card with a name
+above each number and a sentence such as "at step 10 the reward was 0.2" are the same mentions in the same order. A
+record ends where another step is named, or, in a text that names none, where a name comes again. Numbers that follow
+each other behind one name, "reward: 0.2 → 0.3 → 0.4", are a column.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from bayes_grpo.common.text import counted, listed
+from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source
+from bayes_grpo.logs.keyindex import normal, of_evaluation
+from bayes_grpo.logs.lines import (
+    PASTED,
+    lines_of,
+    names_reward,
+    nothing_found,
+    planned_in,
+    settings_in,
+    std_of,
+    too_long,
+)
+from bayes_grpo.logs.readers.console import BEFORE_EVALUATION, WITH_SPREAD
+from bayes_grpo.logs.run import Caution
+from bayes_grpo.logs.table import Table, to_float
+from bayes_grpo.logs.trainers import GENERIC
+
+_TIME = re.compile(
+    r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d{1,9})?(?:Z|[-+]\d\d:?\d\d)?)?"
+    r"|(?<![\d:])\d{1,2}:\d\d:\d\d(?:[.,]\d{1,9})?"
+)
+_WRAPPED = re.compile(
+    r"\b(?:[a-z]{1,5}\.)?(?:tensor|array|[a-z]{0,8}float\d{0,3})\(\s*([^\s,()]{1,40})\s*(?:,[^()]{0,80})?\)"
+)
+"""A number as arrays print it, "tensor(0.2, device='cuda:0')" and "np.float64(0.2)"."""
+_LEADERS = re.compile(r"\s?\.{3,80}\s?")
+"""Dots between a name and its number, as in a table of contents."""
+_JOINED = re.compile(r"(?<![^\W_])(step|iteration|iter|update|epoch)[_-]?(\d{1,12})(?!\w)", re.IGNORECASE)
+"""A step written as one word, "step_10"."""
+_ARROW = "[-=]>|[\u2190-\u21ff\u27f0-\u27ff]"
+_MARKS = re.compile(
+    rf"{_ARROW}|\\\\|\s[-\u2013\u2014]+\s|,(?!\d)"
+    "|[|;&\\[\\](){}<>\\t\u00b7\u2022\u2500-\u27bf\u2b50\U0001f300-\U0001faff\ufe0f]"
+)
+"""What stands between mentions: arrows, bars, bullets, brackets, boxes and pictures."""
+_FLOAT = r"([-+]?[\d.]{1,40}(?:[eE][-+]?\d{1,3})?)"
+_BACKTICKS = re.compile(r"\s?`([-+.\deE%]{1,40})`")
+"""A number between backticks, as notes have it behind its name."""
+_MEAN_AND_STD = re.compile(
+    rf"(?<![^\s|])([^\W\d][\w./@ -]{{0,60}}):\s{{1,9}}(?:μ|mean)\s?=\s?{_FLOAT},\s?(?:σ|std)\s?=\s?{_FLOAT}"
+)
+"""A mean with its standard deviation, "Total Rewards: μ=0.4, σ=0.2"."""
+_NONE = re.compile(r"\*\*|__(?=\W|\Z)|(?<=\W)__|[`'\"#*]")
+"""What stands round a name or a number and means nothing."""
+_DIGITS = r"[-+\u2212]?(?:\d{1,3}(?:,\d{3})++|\d++(?:\.\d*+)?|\.\d++)(?:[eE][-+]?\d{1,3}+)?+%?"
+_NUMBER = re.compile(
+    rf"(?<![\w@.,/+-])({_DIGITS}|nan|inf)(?!\w)(?!\.\d)(?:\s?(?:/|of)\s?(\d{{1,9}})(?![\w.]))?", re.IGNORECASE
+)
+_WORD = re.compile(r"[^\W\d][\w./@%-]{0,80}")
+_SERIES = re.compile(rf"(?<![\w@.,/+-])(?>{_DIGITS})(?>\s{{0,4}}(?:,|{_ARROW})\s{{0,4}}{_DIGITS}(?![\w.])){{1,500}}+")
+"""Numbers that follow each other."""
+_BETWEEN = re.compile(rf"\s{{0,4}}(?:,(?!\d{{3}}(?:\D|\Z))|{_ARROW})\s{{0,4}}")
+_STEP = re.compile(
+    r"(?:(?:global|training|train|optimizer|grpo|rl|outer)_){0,3}(?:steps?|iterations?|iters?|it|updates?)"
+)
+_EPISODE = re.compile(r"(?:episodes?|rounds?|epochs?)")
+_STEPS_BEHIND = re.compile(
+    r"\s{1,4}(?:training |optimizer |gradient )?(?:steps|iterations|iters|updates)\b", re.IGNORECASE
+)
+_MEAN = "(?:(?:mean|avg|average|train|training|total|raw|step|batch|rollout|current|overall|ep)_){0,4}"
+_REWARDED = re.compile(
+    rf"{_MEAN}(?:rewards?|returns?|scores?|rew|r)(?:_(?:mean|avg))?(?:_(?:per|by)_(?:step|iteration|update|epoch))?"
+)
+"""Names of no more than a reward."""
+_SHORT = re.compile(rf"{_MEAN}(?:r|rew)(?:_(?:mean|avg))?")
+_RATE = re.compile(rf"{_MEAN}(?:accuracy|acc|solved|(?:success|solve|pass|win|correct)(?:_rate)?)")
+_PART = re.compile(r"\w{2,40}_rewards?|rewards?_\w{2,40}|total", re.IGNORECASE)
+_OF_ONE = re.compile(
+    r"\W{0,9}(?:sample|completion|question|prompt|problem|example|answer|response|generation|model|task|method|run)s?"
+    r"\s?#?\d{1,6}\b",
+    re.IGNORECASE,
+)
+"""How a line begins that is on one completion, prompt or model."""
+_STEP_NAME, _PLACE, _EVALUATED = "step", "", "evaluated"
+_KNOWN = frozenset(key for keys in GENERIC.keys.values() for key in keys)
+_STOP = frozenset((
+    "a", "about", "after", "an", "and", "are", "around", "at", "be", "became", "by", "fell", "for", "from", "gave",
+    "got", "had", "has", "have", "in", "is", "its", "my", "no", "now", "of", "on", "our", "reached", "rose", "so",
+    "than", "that", "the", "then", "to", "up", "was", "were", "when", "while", "with",
+))  # fmt: skip
+"""Words that are no part of a name."""
+_LONGEST = 4
+"""Words of a name."""
+_LONGEST_LINE = 4_000
+_LEAST_ROWS = 3
+_LEAST_KEYS = 4
+"""Numbers with known names that make a row of a text with one reward and no step."""
+
+
+class _Mention(NamedTuple):
+    """A name with its number.
+
+    The name is "step" for any name of a step and "" for none; ``planned`` is the number behind a count, ``evaluated``
+    whether the step is of an evaluation, ``linked`` whether a sign stands between the name and its number.
+    """
+
+    name: str
+    value: float
+    planned: float = 0.0
+    evaluated: bool = False
+    linked: bool = False
+
+
+def _last(name: str) -> str:
+    return normal(name).rpartition("/")[2]
+
+
+def _rewarded(name: str) -> bool:
+    return _REWARDED.fullmatch(_last(name)) is not None
+
+
+def _reads_like_reward(name: str) -> bool:
+    part = _PART.fullmatch(name) is not None and (normal(name) == "total" or names_reward((name,)))
+    return part or _rewarded(name) or _RATE.fullmatch(_last(name)) is not None
+
+
+def _known(name: str) -> bool:
+    return normal(name) in _KNOWN or _last(name) in _KNOWN or _reads_like_reward(name)
+
+
+def _name(words: str, linked: bool) -> str:
+    """The name at the end of some words: what is behind the last that is no part of one; "" where it is none."""
+    found = [word.strip(".-") for word in words.split()]
+    while found and (found[-1].lower() in _STOP or not found[-1]):
+        found.pop()
+    name: list[str] = []
+    for word in reversed(found):
+        if (word.lower() in _STOP and name) or not _WORD.fullmatch(word):
+            break
+        name.insert(0, word)
+    if len(name) > _LONGEST:
+        name = name[-_LONGEST:] if linked else []
+    return " ".join(name)
+
+
+def _plain(line: str) -> str:
+    """A line whose mentions are between bars, without what surrounds names and numbers."""
+    if "±" in line or "+" in line:
+        line = WITH_SPREAD.sub(lambda x: f"{x[1]}{x[2]}{x[3]} | {std_of(x[1])}{x[2]}{x[4] or x[5]}", line)
+    if "=" in line:
+        line = _MEAN_AND_STD.sub(lambda x: f"{x[1]}: {x[2]} | {std_of(x[1])}: {x[3]}", line)
+    line = _WRAPPED.sub(r"\1", line) if "(" in line else line
+    line = _BACKTICKS.sub(r": \1", line) if "`" in line else line
+    line = _JOINED.sub(r"\1 \2", _TIME.sub(" | ", _NONE.sub("", line)))
+    return _MARKS.sub(" | ", _LEADERS.sub(": ", line))
+
+
+class _Scan:
+    """The mentions of a text, line by line; a name alone waits for the number behind it."""
+
+    def __init__(self) -> None:
+        self._waiting = ""
+
+    def of_line(self, line: str) -> list[_Mention]:
+        """The mentions of a line, without names behind which several numbers stand, as in the row of a table.
+
+        Args:
+            line: A line as `lines_of` yields it.
+        """
+        found: list[_Mention] = []
+        several: set[str] = set()
+        first = True
+        for segment in _plain(line).split("|"):
+            alone = found and not self._waiting and _NUMBER.fullmatch(segment.strip()) is not None
+            if alone and found[-1].name not in (_STEP_NAME, _PLACE):
+                several.add(found[-1].name)
+            found += self._of_segment(segment, first)
+            first = first and not segment.strip()
+        return [x for x in found if x.name not in several]
+
+    def _of_segment(self, segment: str, first: bool) -> Iterator[_Mention]:
+        """The mentions of a part of a line; the ``first`` of them may begin with its place."""
+        at = 0
+        for number in _NUMBER.finditer(segment):
+            words = segment[at : number.start()].rstrip()
+            place = first and at == 0 and not words and number[1].isdigit()
+            at = number.end()
+            linked = words[-1:] in (":", "=")
+            name = _name(words.rstrip(" :="), linked)
+            if not words.strip(" :="):
+                name = self._waiting
+                linked = bool(name)
+            self._waiting = ""
+            if behind := _STEPS_BEHIND.match(segment, at):
+                at = behind.end()
+                name = _STEP_NAME
+            if not name and place:
+                yield _Mention(_PLACE, float(number[1]), float(number[2] or 0))
+            elif _STEP.fullmatch(_last(name)):
+                evaluated = BEFORE_EVALUATION.search(words[: words.rfind(name)]) is not None
+                yield _Mention(_STEP_NAME, to_float(number[1]), float(number[2] or 0), evaluated)
+            elif name and (linked or _known(name)):
+                yield _Mention(name, _value(name, number[1], number[2]), linked=linked)
+        rest = segment[at:].strip(" :=")
+        if at == 0 and rest:
+            self._waiting = _name(rest, linked=True) if len(rest.split()) <= _LONGEST else ""
+
+
+def _value(name: str, number: str, of: str | None) -> float:
+    """A number, or a count as a share of all."""
+    value = to_float(number.replace(",", ""))
+    share = of is not None and 0.0 <= value <= float(of) > 0.0 and not _EPISODE.fullmatch(_last(name))
+    return value / float(of or 1) if share else value
+
+
+def _series(text: str) -> dict[str, list[float]]:
+    """Numbers that follow each other behind a name: those of rewards, and others of as many, the steps among them."""
+    found: dict[str, list[float]] = {}
+    for line, _ in lines_of(text) if len(text) <= PASTED else ():
+        plain = _WRAPPED.sub(r"\1", _NONE.sub("", line))
+        at = 0
+        for numbers in _SERIES.finditer(plain):
+            name = _name(_MARKS.split(plain[at : numbers.start()].rstrip(" :=[("))[-1], linked=True)
+            at = numbers.end()
+            values = [to_float(x) for x in _BETWEEN.split(numbers[0])]
+            if name and len(values) > 1 and all(map(math.isfinite, values)):
+                found.setdefault(_STEP_NAME if _STEP.fullmatch(_last(name)) else name, values)
+    lengths = [len(values) for name, values in found.items() if _reads_like_reward(name)]
+    return {name: values for name, values in found.items() if lengths and len(values) == lengths[0]}
+
+
+def _mentions(text: str) -> list[_Mention]:
+    scan = _Scan()
+    lines = (line for line, _ in lines_of(text) if len(line) <= _LONGEST_LINE and not _OF_ONE.match(line))
+    return [mention for line in lines for mention in scan.of_line(line)]
+
+
+def _records(mentions: Sequence[_Mention]) -> tuple[list[dict[str, float]], float]:
+    """Records of a text in their order, and the planned steps that their steps state (0 without any)."""
+    names = [x.name for x in mentions]
+    step = _STEP_NAME if _STEP_NAME in names else _PLACE
+    rewards = [i for i, name in enumerate(names) if _reads_like_reward(name)]
+    begins = bool(rewards) and step in names[: rewards[0]]
+    records: list[dict[str, float]] = [{}]
+    repeated: list[set[str]] = [set()]  # names that a record has with several numbers
+
+    def begin(record: dict[str, float]) -> None:
+        records.append(record)
+        repeated.append(set())
+
+    for name, value, _, evaluated, _ in mentions:
+        record = records[-1]
+        if name == _PLACE != step:
+            continue
+        if name == step and begins and record.get(_STEP_NAME) != value:
+            begin({_STEP_NAME: value, **({_EVALUATED: 1.0} if evaluated else {})})
+        elif name == step and not begins:
+            record[_STEP_NAME] = value
+            begin({})
+        elif name != step and record.setdefault(name, value) != value:
+            if begins:
+                repeated[-1].add(name)
+            else:
+                begin({name: value})
+    rows = [{k: v for k, v in x.items() if k not in several} for x, several in zip(records, repeated, strict=True)]
+    planned = max((x.planned for x in mentions if x.name == step), default=0.0)
+    return [_of_its_kind(x) for x in rows if x.keys() - {_STEP_NAME, _EVALUATED}], planned
+
+
+def _of_its_kind(row: dict[str, float]) -> dict[str, float]:
+    """A record without the mark of an evaluation, which names its numbers so instead."""
+    marked = {k: v for k, v in row.items() if k != _EVALUATED}
+    return dict(of_evaluation(marked)) if _EVALUATED in row else marked
+
+
+def _rows(text: str) -> tuple[list[dict[str, float]], float]:
+    """Rows of a text and planned steps: records with a step and a reward, else those of the same names, else one."""
+    mentions = _mentions(text)
+    records, planned = _records(mentions)
+    totals = {normal(name) for row in records for name in row if _rewarded(name)}
+    if len(totals) > 1:
+        return [], 0.0  # of different things
+    rewarded = [row for row in records if any(map(_reads_like_reward, row))]
+    places = {row.get(_STEP_NAME, i) for i, row in enumerate(rewarded)}
+    if len(places) < _LEAST_ROWS and not any(x.linked and _reads_like_reward(x.name) for x in mentions):
+        return [], 0.0  # a sentence
+    if any(_STEP_NAME in row for row in rewarded):
+        placed = [row for row in records if _STEP_NAME in row]
+        return placed, planned if planned >= max(row[_STEP_NAME] for row in placed) else 0.0
+    alike = [row for row in rewarded if row.keys() == rewarded[0].keys()] if rewarded else []
+    if len(alike) >= _LEAST_ROWS and len(alike[0]) > 1:
+        return alike, 0.0
+    whole = [row for row in rewarded if sum(map(_known, row)) >= _LEAST_KEYS]
+    return (whole, 0.0) if len(whole) == 1 and len(text) <= PASTED else ([], 0.0)
+
+
+def _with_whole_names(rows: list[dict[str, float]]) -> list[dict[str, float]]:
+    """Rows, in which a short name of the reward is written out where no other name is one."""
+    names = {name for row in rows for name in row}
+    short = [name for name in names if _SHORT.fullmatch(_last(name))]
+    if len(short) != 1 or any(names_reward((name,)) for name in names):
+        return rows
+    return [{"reward" if name == short[0] else name: value for name, value in row.items()} for row in rows]
+
+
+def _sniff(source: Source) -> Evidence | None:
+    """Rows with a reward in free text, where no other reader finds any."""
+    if series := _series(source.head):
+        return Evidence(0, len(next(iter(series.values()))))
+    rewarded = sum(any(map(_reads_like_reward, row)) for row in _rows(source.head)[0])
+    enough = rewarded >= _LEAST_ROWS or (rewarded and len(source.text) <= PASTED)
+    return Evidence(0, rewarded) if enough else None
+
+
+def _read(source: Source, wanted: str | None) -> Parsed:
+    """Rows of names and numbers, with the settings that the text states in words."""
+    if series := _series(source.text):
+        rows = _with_whole_names([dict(zip(series, row, strict=True)) for row in zip(*series.values(), strict=True)])
+        note = Caution(f"numbers that follow each other behind {listed(series)} are {counted(len(rows), 'row')}")
+        return Parsed(Table.from_rows(rows), notes=(note,))
+    rows, planned = _rows(source.text)
+    if not rows:
+        raise nothing_found("names before numbers such as 'step 3, reward 0.24'", source)
+    return Parsed(
+        Table.from_rows(_with_whole_names(rows)),
+        total_steps=planned or planned_in(source.text),
+        notes=(
+            Caution("read from free text by the names that stand before numbers"),
+            *too_long(source.text, _LONGEST_LINE),
+        ),
+        settings=settings_in(source.text),
+    )
+
+
+READERS = (Reader("named_numbers", _sniff, _read, last=True),)

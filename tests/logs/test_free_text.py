@@ -1,0 +1,89 @@
+"""Text in which names stand before numbers is read whatever is between them; prose about numbers is not."""
+
+import numpy as np
+import pytest
+
+from bayes_grpo.common.errors import LogReadError
+from bayes_grpo.logs import read_log
+
+STEPS = (10, 11, 12, 13)
+REWARDS = (0.2134, 0.2461, 0.2755, 0.3102)
+KL = (0.0012, 0.0019, 0.0031, 0.0044)
+LAYOUTS = {
+    "arrows": "step {s} → reward {r} → kl {k}",
+    "a heading and bold bullets": "**Step {s}**\n- **Mean reward:** {r}\n- **KL divergence:** {k}\n",
+    "a call": "Step {s} (reward={r}, kl={k})",
+    "brackets": "[{s}/100] [reward {r}] [kl {k}]",
+    "a sentence": "At step {s} the mean reward was {r} with a KL of {k}.",
+    "steps behind their number": "After {s} steps: reward {r}, KL {k}.",
+    "a box": "╭──── Step {s} ────╮\n│ reward     {r}   │\n│ kl         {k}   │\n╰────────────────╯",
+    "a table a step": "---\n| train/ |     |\n|  step  | {s} |\n|  reward | {r} |\n|  kl    | {k} |\n---",
+    "the step last": "---\n| rollout/ep_rew_mean | {r} |\n| train/approx_kl | {k} |\n| time/iterations | {s} |\n---",
+    "dots": "---\nIteration {s}\n  avg reward ........ {r}\n  kl ................ {k}\n",
+    "short names": "it {s} rew {r} kl {k}",
+    "a name of a letter": "it={s} r={r} kl={k}",
+    "a line below its step": "Step {s}\nreward {r} kl {k}",
+    "a name above its number": "Step:\n{s}\nReward:\n{r}\nKL:\n{k}",
+    "a key that holds the step": "step_{s}:\n  reward_mean: {r}\n  kl: {k}",
+    "the step alone before a colon": "{s}: reward={r} kl={k}",
+    "tensors": "step {s} reward tensor({r}) kl tensor({k}, device='cuda:0')",
+    "a return": "update {s}, mean return {r}, kl {k}",
+    "a rate": "iter {s} success_rate={r} kl={k}",
+    "the sum of two parts": "step {s} | correctness: {p} | format: 0.1 | total: {r} | kl: {k}",
+    "backticks": "- step `{s}`: reward `{r}`, kl `{k}`",
+    "a time in front": "2026-01-01 10:{s}:00,123 step {s} -> reward {r}; kl {k}",
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_same_rows_are_read_from_every_layout(layout, write):
+    rows = zip(STEPS, REWARDS, KL, strict=True)
+    lines = [LAYOUTS[layout].format(s=s, r=r, k=k, p=round(r - 0.1, 4)) for s, r, k in rows]
+    run = read_log(write("a.txt", "\n".join(lines)))
+    assert run.step.tolist() == list(STEPS)
+    np.testing.assert_allclose(run.reward, REWARDS)
+    np.testing.assert_allclose(run.signals["kl"], KL)
+
+
+@pytest.mark.parametrize(
+    ("text", "steps", "rewards"),
+    [
+        ("reward: 0.21 → 0.25 → 0.28 → 0.31 (steps 10, 20, 30, 40)", [10, 20, 30, 40], [0.21, 0.25, 0.28, 0.31]),
+        ("reward 0.21 -> 0.25 -> 0.28\nkl 0.001 -> 0.002 -> 0.003", [1, 2, 3], [0.21, 0.25, 0.28]),
+        ("rewards per step: 0.21, 0.25, 0.28", [1, 2, 3], [0.21, 0.25, 0.28]),
+        ("history = {'step': [5, 6, 7], 'reward': [0.21, 0.25, 0.28]}", [5, 6, 7], [0.21, 0.25, 0.28]),
+        (r"step & reward \\" + "\n" + "\n".join(rf"{s} & 0.{s} \\" for s in (5, 6, 7)), [5, 6, 7], [0.5, 0.6, 0.7]),
+        ("step 3 -> reward: 0.5\nstep 4 -> reward: 0.6\nstep 5 rewa", [3, 4], [0.5, 0.6]),
+    ],
+)
+def test_numbers_that_follow_each_other_are_a_column(text, steps, rewards, write):
+    run = read_log(write("a.txt", text))
+    assert run.step.tolist() == steps
+    np.testing.assert_allclose(run.reward, rewards)
+
+
+def test_an_evaluation_between_the_steps_is_one(write):
+    lines = [f"step {s} → reward: {r}" for s, r in zip(STEPS, REWARDS, strict=True)]
+    run = read_log(write("a.txt", "\n".join([*lines[:2], "[eval] step 11 → reward: 0.9", *lines[2:]])))
+    np.testing.assert_allclose(run.reward, REWARDS)
+    assert run.eval_reward.tolist() == [0.9]
+    assert run.eval_step.tolist() == [11]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "My reward is stuck at 0 after 100 steps. I use learning rate 1e-6 and 8 generations.",
+        "I trained for 300 steps on 8 GPUs. The reward went from 0.3 to 0.6 but accuracy only from 41% to 43%.",
+        "The paper reports a mean reward of 0.82 at step 500.",
+        "Sample 1 → reward=1.0\nSample 2 → reward=0.0\nSample 3 → reward=1.0",
+        "Question 1: what is 2+2? Reward: 1.0\nQuestion 2: what is 3+5? Reward: 0.0",
+        "Model A reward 0.5\nModel B reward 0.6\nModel C reward 0.7",
+        "| Metric | Before | After |\n|---|---|---|\n| reward | 0.21 | 0.31 |\n| kl | 0.001 | 0.004 |",
+        "reward_weights: [1.0, 0.5]\nnum_generations: 8\nlearning_rate: 1e-6\nmax_steps: 500",
+        "Reward function 1: correctness, weight 2.0\nReward function 2: format, weight 0.5",
+    ],
+)
+def test_numbers_of_something_else_are_no_rows(text, write):
+    with pytest.raises(LogReadError):
+        read_log(write("a.txt", text))
