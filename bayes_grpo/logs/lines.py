@@ -35,7 +35,8 @@ _LOGURU = re.compile(r"\d{4}-\d\d-\d\d [\d:.]{8,15} \| [A-Z]{4,8}\s{1,9}\| [\w.]
 _LITERAL = re.compile(r"""\s{0,80}\(?(?:"([^"\n]*+)"|'([^'\n]*+)')\)?,?\s{0,80}""")
 """A part of a long text, as Python prints it over several lines."""
 _EAST_ASIAN = re.compile("[\u3000-\u9fff\uac00-\ud7af\uff00-\uffef]")
-_EUROPEAN = re.compile("[Bb]elohnung|[Rr](?:é|e|i)compens|[Нн]аград|[Вв]ознагражд")
+_EUROPEAN = ("elohnung", "ecompens", "écompens", "icompens", "аград", "ознагражд")
+"""What words for a reward in other languages of Europe have in them."""
 JSON_START = re.compile(r'\A\s*+(?:\[\s*+)?\{\s*+"')
 """A JSON document or JSON lines; other readers take those."""
 MAX_LINE = 65_536
@@ -56,7 +57,8 @@ def lines_of(text: str) -> Iterator[tuple[str, Bars]]:
     A carriage return ends a line too. The prefixes of Ray and loguru are left out, and so are the quotes of texts as
     Python prints them, in a list or over several lines.
     """
-    european = _EUROPEAN.search(text, 0, HEAD) is not None
+    head = text[:HEAD]
+    european = any(word in head for word in _EUROPEAN)
     foreign = not text.isascii() and _EAST_ASIAN.search(text) is not None
     for raw in _raw_lines(text):
         if len(raw) > MAX_LINE:
