@@ -18,7 +18,7 @@ from bayes_grpo.common.text import clean, counted
 from bayes_grpo.logs.formats import Parsed, parsed_rows
 from bayes_grpo.logs.keyindex import without_nan
 from bayes_grpo.logs.options import flat_config
-from bayes_grpo.logs.row_shapes import table_of_columns, usual_rows
+from bayes_grpo.logs.row_shapes import parsed_columns, usual_rows
 from bayes_grpo.logs.table import flatten
 
 _TRACKER_ROWS, _TRAINER_ROWS = "scan_history", "log_history"
@@ -55,7 +55,7 @@ def parsed_of(data: Any) -> Parsed:
         return of_state(data)
     if isinstance(data, Mapping):
         return of_document({str(k): without_nan(v) if isinstance(v, np.ndarray) else v for k, v in data.items()})
-    return _some_records(data) if isinstance(data, Sequence) else Parsed(table_of_columns(_columns(data)))
+    return _some_records(data) if isinstance(data, Sequence) else parsed_columns(_columns(data))
 
 
 def _of_tracker(run: Any) -> Parsed:

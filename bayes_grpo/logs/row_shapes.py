@@ -17,11 +17,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bayes_grpo.logs.formats import Parsed
 from bayes_grpo.logs.json_columns import A_METRIC, STEPS
 from bayes_grpo.logs.keyindex import is_kind, normal, table_of_rows, with_evaluation_keys, without_nan
 from bayes_grpo.logs.lines import names_reward
 from bayes_grpo.logs.shapes import PLACES, TIMES, Record, below_heading, is_number, on_one_axis, series
-from bayes_grpo.logs.table import RUN_KEYS, Table, to_float
+from bayes_grpo.logs.table import RUN_KEYS, to_float
 
 _LOOKED_AT = 20
 _MOSTLY = 0.8
@@ -143,18 +144,18 @@ def _run(row: Mapping[str, Any], keys: Sequence[str]) -> str:
     return "/".join(str(row.get(key)) for key in keys)
 
 
-def table_of_columns(columns: dict[str, Any]) -> Table:
-    """A table of whole columns of one length, also with one metric a row or JSON in its cells.
+def parsed_columns(columns: dict[str, Any]) -> Parsed:
+    """Rows out of whole columns of one length, also with one metric a row or JSON in their cells.
 
     An evaluation's rows get their own keys.
     """
-    if names_reward(k for k, v in columns.items() if isinstance(v, np.ndarray)) or not any(
-        isinstance(v, list) for v in columns.values()
-    ):
-        return with_evaluation_keys(columns)
+    of_numbers = [name for name, values in columns.items() if isinstance(values, np.ndarray)]
+    if len(of_numbers) == len(columns) or names_reward(of_numbers):
+        return Parsed(with_evaluation_keys(columns))
     lists = [without_nan(v) if isinstance(v, np.ndarray) else v for v in columns.values()]
     shaped = usual_rows(dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True))
-    return table_of_rows(shaped.rows) if shaped.notes else with_evaluation_keys(columns)
+    table = table_of_rows(shaped.rows) if shaped.notes else with_evaluation_keys(columns)
+    return Parsed(table, notes=shaped.notes)
 
 
 def is_long(names: Iterable[str]) -> bool:

@@ -38,7 +38,7 @@ _CELLS = st.one_of(
 )
 def test_each_cell_of_a_table_is_read_as_a_value_by_itself(rows, end, head):
     text = end.join([head, *("\t".join(row) for row in rows)]) + end
-    table = delimited.load_csv(Source(Path("a.tsv"), text.encode()), "\t")
+    table = delimited.load_csv(Source(Path("a.tsv"), text.encode()), "\t").table
     for name, cells in zip("ab", zip(*rows, strict=True), strict=True):
         truths = {"True": 1.0, "": None, "NA": None, "-": None}
         whole = all(cell not in ("1,5", "0x10") for cell in cells)  # a column of texts has no truth values

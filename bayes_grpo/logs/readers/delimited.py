@@ -18,7 +18,7 @@ from bayes_grpo.common.imports import arrow
 from bayes_grpo.common.text import clean, listed
 from bayes_grpo.logs.formats import PARQUET, Evidence, Parsed, Reader, Source, chosen_run
 from bayes_grpo.logs.keyindex import normal
-from bayes_grpo.logs.row_shapes import is_long, table_of_columns
+from bayes_grpo.logs.row_shapes import is_long, parsed_columns
 from bayes_grpo.logs.table import MAX_KEYS, Table, to_float
 from bayes_grpo.logs.text_shapes import TextTable, may_hold_table, table_in
 
@@ -53,14 +53,14 @@ def header(source: Source) -> tuple[list[str], str] | None:
     return names, delimiter
 
 
-def load_csv(source: Source, delimiter: str) -> Table:
+def load_csv(source: Source, delimiter: str) -> Parsed:
     """All columns of delimited text as numbers; an error says which line cannot be parsed.
 
     A header that comes again, maybe with other columns, begins the rows of a training that was started again.
     """
     _check_size(source.text.encode(), delimiter)
     decimal = "," if delimiter == ";" and _DECIMAL_COMMA.search(source.head) else "."
-    tables: list[Table] = []
+    parts: list[Parsed] = []
     names: list[str] = []
     rows: list[list[str]] = []
     long = False
@@ -69,8 +69,8 @@ def load_csv(source: Source, delimiter: str) -> Table:
         columns: dict[str, Any] = {}
         for name, cells in zip(names, zip_longest(*rows, fillvalue=""), strict=False):
             columns.setdefault(name, _column(cells, decimal))
-        tables.append(
-            table_of_columns(columns | {name: np.full(len(rows), np.nan) for name in names if name not in columns})
+        parts.append(
+            parsed_columns(columns | {name: np.full(len(rows), np.nan) for name in names if name not in columns})
         )
         rows.clear()
 
@@ -93,9 +93,9 @@ def load_csv(source: Source, delimiter: str) -> Table:
             f"expected rows as long as the header, found a table that cannot be parsed "
             f"({clean(error, 160)} in line {lines.line_num}); repair that line"
         ) from None
-    if rows or not tables:
+    if rows or not parts:
         put()
-    return reduce(Table.appended, tables)
+    return reduce(Parsed.followed_by, parts)
 
 
 _WORDS = {**dict.fromkeys(_EMPTY, "inf"), "True": "1", "False": "0"}
@@ -179,8 +179,8 @@ def _of_other_shape(source: Source, text: str) -> TextTable | None:
 def _read_csv(source: Source, wanted: str | None) -> Parsed:
     """Rows below a header, or those of a table of another shape."""
     if _of_other_shape(source, source.head) and (other := _of_other_shape(source, source.text)) is not None:
-        return Parsed(table_of_columns({**other.columns})).noted(other.note)
-    return Parsed(load_csv(source, _header(source)[1]))
+        return parsed_columns({**other.columns}).noted(other.note)
+    return load_csv(source, _header(source)[1])
 
 
 def _header(source: Source) -> tuple[list[str], str]:
@@ -219,7 +219,7 @@ def _read_wandb_csv(source: Source, wanted: str | None) -> Parsed:
         )
     runs = list(dict.fromkeys(run for run, _ in columns.values()))
     run = chosen_run(runs, wanted)
-    table = load_csv(source, delimiter)
+    table = load_csv(source, delimiter).table
     metrics = {name: metric for name, (of, metric) in columns.items() if of == run and not metric.endswith(_BOUNDS)}
     axis = names[0]
     notes = [f"run {clean(run)!r} of a Weights & Biases chart over {clean(axis)!r}"]
@@ -266,7 +266,7 @@ def _read_parquet(source: Source, wanted: str | None) -> Parsed:
     except (pa.ArrowException, OSError, ValueError, TypeError, OverflowError, MemoryError) as error:
         why = f"expected a Parquet table of metrics, found one that cannot be read ({clean(error)}); write it again"
         raise LogReadError(why) from None
-    return Parsed(table_of_columns(columns))
+    return parsed_columns(columns)
 
 
 READERS = (
