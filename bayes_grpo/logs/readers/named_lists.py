@@ -62,7 +62,9 @@ def _of_one_batch(lists: Mapping[str, list[str]]) -> list[float] | None:
 def _sniff_named_lists(source: Source) -> Evidence | None:
     """Recognizes lists of numbers of which one is named as a reward, where nothing else fits."""
     found = _named_lists(source.head)
-    return Evidence(0) if any(names_reward(record) for record in found) else None
+    return (
+        Evidence(0) if any(names_reward(name for name in record if "weight" not in name) for record in found) else None
+    )
 
 
 def _read_named_lists(source: Source, wanted: str | None) -> Parsed:
