@@ -11,10 +11,9 @@ from bayes_grpo.common.intervals import interval
 from bayes_grpo.watching.result import Watching
 from bayes_grpo.watching.watch import update_of
 from tests.helpers.paths import there
-from tests.helpers.runs import make_run, rising_run, steps
+from tests.helpers.runs import FEW, make_run, rising_run, steps
 from tests.helpers.selection import few
 
-FAST = bg.SamplerSettings(num_chains=2, num_warmup=50, num_samples=100)
 REGIMES = ("flat", "exponential")
 
 
@@ -55,7 +54,7 @@ def test_now_is_one_number_everywhere(fallen, found, page, look):
     """Diagnosis, fit, forecast, watch and the page state the level of one path."""
     diagnosed = bg.diagnose(fallen)
     now = interval(there(diagnosed.paths).reward.now)
-    fitted = bg.fit(fallen, "flat", rows="all", sampler=FAST)
+    fitted = bg.fit(fallen, "flat", rows="all", sampler=FEW)
     stated = {
         "diagnosis": diagnosed.status.finding.numbers["now"],
         "forecast": found.forecast.required.summary.now.median,
@@ -73,7 +72,7 @@ def test_a_fit_begins_where_the_diagnosis_does(ends):
     reward = (2.0 if ends else 0.9) - 0.5 * np.exp(-steps(40) / 4.0) + 0.03 * rng.standard_normal(40)
     run = make_run(steps(40), np.minimum(reward, 0.99 + 2.0 * bool(ends)), **ends)
     paths = there(bg.diagnose(run).paths)
-    fitted = bg.fit(run, "exponential", sampler=FAST)
+    fitted = bg.fit(run, "exponential", sampler=FEW)
     summary = bg.summarize(fitted)
     assert summary.levels == paths.reward.shown_levels
     assert summary.now.median == pytest.approx(float(np.median(paths.reward.now)))
@@ -82,7 +81,7 @@ def test_a_fit_begins_where_the_diagnosis_does(ends):
 
 def test_a_part_that_fails_is_a_reason_and_costs_no_other():
     short = make_run(steps(5), np.array([0.1, 0.2, 0.1, 0.3, 0.2]))
-    found = bg.analyze(short, ("diagnosis", "fit", "check"), settings=bg.AnalysisSettings(sampler=FAST))
+    found = bg.analyze(short, ("diagnosis", "fit", "check"), settings=bg.AnalysisSettings(sampler=FEW))
     assert found.diagnosis.required
     assert "needs at least 8 rows" in found.fit.reason
     assert found.check.reason.startswith("Rests on the fit, and there is none.")

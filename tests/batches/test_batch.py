@@ -30,11 +30,8 @@ from bayes_grpo.forecasting.summary import summarize_forecast
 from tests.helpers.command import call
 from tests.helpers.pages import ROOT
 from tests.helpers.paths import there
-from tests.helpers.runs import make_run, rising_run, steps
+from tests.helpers.runs import FEW, make_run, rising_run, steps
 from tests.helpers.shown import text_of
-
-FAST = bg.SamplerSettings(num_chains=2, num_warmup=50, num_samples=100)
-"""As elsewhere, so that compiled programs are shared."""
 
 
 @pytest.fixture
@@ -99,7 +96,7 @@ def test_an_unforeseen_error_is_a_row_and_is_tried_again(write_logs, tmp_path, m
 def test_a_row_has_the_numbers_of_the_single_calls_with_its_seed():
     run = rising_run(40, total_steps=60.0)
     both = [run, make_run(steps(3), [0.1, 0.2, 0.3], name="short")]
-    found = batch(both, ["fit", "forecast"], regime="exponential", sampler=FAST)
+    found = batch(both, ["fit", "forecast"], regime="exponential", sampler=FEW)
     fitted, short = found.frame.to_dict("records")
     assert (fitted["error"], bool(short["error"])) == ("", True)
     assert "fit: " in short["error"]
@@ -109,13 +106,13 @@ def test_a_row_has_the_numbers_of_the_single_calls_with_its_seed():
     assert fitted["seed"] != 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", bg.BayesGrpoWarning)  # so short a sampling does not always converge
-        summary = bg.summarize(bg.fit(run, "exponential", seed=int(fitted["seed"]), sampler=FAST))
+        summary = bg.summarize(bg.fit(run, "exponential", seed=int(fitted["seed"]), sampler=FEW))
     rows = {r.name: r.posterior for r in summary.rows}
     for name, value in rows.items():
         assert [fitted[f"{name}_{q}"] for q in (5, 50, 95)] == [value.low, value.median, value.high]
     assert fitted["p_growth"] == summary.probabilities["growth"]
     assert fitted["fit"] == summary.verdict
-    other = summarize_forecast(bg.forecast(run, 60.0, seed=int(fitted["seed"]), sampler=FAST))
+    other = summarize_forecast(bg.forecast(run, 60.0, seed=int(fitted["seed"]), sampler=FEW))
     assert (fitted["until"], fitted["until_from"]) == (60.0, "planned length")
     assert fitted["at_horizon_50"] == other.at_horizon.median
     assert (fitted["gain_5"], fitted["gain_95"]) == (other.remaining_gain.low, other.remaining_gain.high)

@@ -8,16 +8,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bayes_grpo import SamplerSettings, check, fit, save_fit
+from bayes_grpo import check, fit, save_fit
 from bayes_grpo.checking import CheckLine, Residuals, check_sentence, combined, findings_of, residuals_of
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.comparison.changes import CLEAR_FACTOR
 from tests.helpers.command import call
-from tests.helpers.runs import make_run, rising_run, steps
+from tests.helpers.runs import FEW, make_run, rising_run, steps
 from tests.helpers.selection import few
 
 NAMES = ("autocorrelation", "variance", "outliers", "break")
-FEW = SamplerSettings(num_chains=2, num_warmup=50, num_samples=100)
 """Draws for what needs no converged fit; all such fits share a compiled program."""
 
 

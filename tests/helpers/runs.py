@@ -6,10 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.settings import Provenance, Setting, Settings
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.schedule import RemainingRate, schedule_of
+
+FEW = SamplerSettings(num_chains=2, num_warmup=50, num_samples=100)
+"""Where few draws do: of one size, so that the compiled programs are shared."""
 
 
 def make_run(

@@ -7,17 +7,12 @@ from bayes_grpo.logs import SIGNALS, read_log
 from bayes_grpo.logs.signals import STANDARD, UNDEFINED, CanonicalSignal
 from bayes_grpo.logs.trainer import Trainer
 from bayes_grpo.logs.trainers import GENERIC, TRAINERS
-from tests.logs.log_samples import assert_read
+from tests.logs.log_samples import assert_read, one_key
 
 KNOWN = (*TRAINERS, GENERIC)
 VALUES = (0.25, 0.375)
 NO_MARKS = ("step", "steps", "runtime")
 """Ends of signature keys that count steps or close a training."""
-
-
-def one_key(pattern: str) -> str:
-    """A key that a pattern matches."""
-    return pattern.replace("**", "a").replace("*", "a")
 
 
 def cells(trainer: Trainer) -> list[tuple[str, str]]:

@@ -11,7 +11,7 @@ from bayes_grpo.logs.options import CANONICAL_COLUMNS, checked
 from bayes_grpo.logs.table import Table
 from bayes_grpo.logs.trainer import Derived, Trainer
 from bayes_grpo.logs.trainers import GENERIC, TRAINERS, identify
-from tests.logs.log_samples import assert_read
+from tests.logs.log_samples import assert_read, one_key
 
 MADE_UP = Trainer(
     name="Made Up",
@@ -24,11 +24,6 @@ MADE_UP = Trainer(
 
 def index_of(*keys: str) -> KeyIndex:
     return KeyIndex(Table.from_rows([dict.fromkeys(keys, 1.0)]))
-
-
-def one_key(pattern: str) -> str:
-    """A key that a pattern matches."""
-    return pattern.replace("**", "a").replace("*", "a")
 
 
 def test_a_new_trainer_is_one_row(write, monkeypatch):

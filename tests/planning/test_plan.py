@@ -10,7 +10,6 @@ from scipy.optimize import brentq
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.fitting.fit import fit
-from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.planning.noise import GroupSettings, row_noises
 from bayes_grpo.planning.outcomes import failure_regression, outcomes_of_similar_changes
 from bayes_grpo.planning.plan import plan
@@ -22,8 +21,7 @@ from bayes_grpo.views.view import view
 from tests.families.made import relaxing
 from tests.helpers.command import call
 from tests.helpers.probes import noisy_probes
-
-FEW = SamplerSettings(num_chains=2, num_warmup=50, num_samples=100)
+from tests.helpers.runs import FEW
 
 
 def growth(learning_rate: float, stiffness: float, momentum: float, refresh: int, averaged: bool) -> float:

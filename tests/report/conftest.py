@@ -15,7 +15,7 @@ from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.logs.run import Run
 from bayes_grpo.report import Report, report_run, save_report
 from tests.helpers.browser import browser, missing
-from tests.helpers.runs import evaluated, make_run, steps
+from tests.helpers.runs import FEW, evaluated, make_run, steps
 from tests.helpers.selection import few
 
 
@@ -50,7 +50,7 @@ ROWS = 40
 SHARED: dict[str, Any] = {
     "regime": "exponential",
     "regimes": ("flat", "exponential"),
-    "sampler": SamplerSettings(num_chains=2, num_warmup=50, num_samples=100),
+    "sampler": FEW,
 }
 """Settings of the page that the default run makes: other tests fit and forecast by the same compiled programs."""
 

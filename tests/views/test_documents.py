@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from bayes_grpo import SamplerSettings, diagnose, fit, forecast, summarize
+from bayes_grpo import diagnose, fit, forecast, summarize
 from bayes_grpo.analysis.conditional import given_status
 from bayes_grpo.analysis.result import conditional
 from bayes_grpo.common.document import Document, Sparkline, section, shows, table
@@ -18,13 +18,12 @@ from bayes_grpo.views.diagnosis import evaluation_line
 from bayes_grpo.views.terminal import sparkline
 from bayes_grpo.views.view import view
 from tests.helpers.paths import there
-from tests.helpers.runs import evaluated, make_run, rising_run, steps
+from tests.helpers.runs import FEW, evaluated, make_run, rising_run, steps
 from tests.helpers.selection import few
 from tests.helpers.shown import text_of
 from tests.report.conftest import run_of
 
 KINDS = ("healthy", "plateaued", "hacking", "degenerate", "collapsed", "short")
-FEW = SamplerSettings(num_chains=2, num_warmup=50, num_samples=100)
 """Settings that other tests have, whose compiled programs are shared."""
 MOST_ANSWER, MOST_BEFORE = 20, 100
 """Words of an answer, and words before the first table."""
