@@ -15,6 +15,7 @@ from bayes_grpo.diagnosis.actions import ACTIONS, advice
 from bayes_grpo.diagnosis.calm import calm
 from bayes_grpo.diagnosis.facts import Facts, fall_of
 from bayes_grpo.diagnosis.few_rows import late_findings
+from bayes_grpo.diagnosis.looks import looks_of
 from bayes_grpo.diagnosis.mode import Episode, failure_names
 from bayes_grpo.diagnosis.modes.dynamical_instability import evaluation_lost
 from bayes_grpo.diagnosis.records import Finding, FindingKind
@@ -48,7 +49,7 @@ def status_of(facts: Facts, happened: Sequence[Finding] = ()) -> Status:
         do = replace(answer.first, ended=facts.ended)
     status = Status(answer.status, answer.found, do, tuple(x for x in rest if x != do))
     past = () if status.alarming else happened or over_findings(facts.timeline, BROKE)
-    return replace(status, earlier=tuple(past[:2]))
+    return replace(status, earlier=tuple(past[:2]), looks=looks_of(facts, status))
 
 
 def _under_way(facts: Facts, mode: str) -> Episode | None:

@@ -237,6 +237,17 @@ def _no_variance(f: Finding) -> str:
     return text + "".join(f" ({key} is a spread over prompts, not within a group)" for key in f.signals)
 
 
+def _idle_rows(f: Finding) -> str:
+    dead, rows = f.numbers["dead"], f.numbers["rows"]
+    which = "all" if dead == rows else f"{dead:.0f}"
+    return f"{which} of the last {rows:.0f} rows have no reward variance, and give no gradient"
+
+
+def _idle_groups(f: Finding) -> str:
+    share = f.numbers["share"]
+    return f"{share:.0%} of the groups have zero reward variance, so {1.0 - share:.0%} of each batch gives a gradient"
+
+
 def _dip(f: Finding) -> str:
     n = f.numbers
     moved = "fell" if n["low"] < n["usual"] else "rose"
@@ -384,6 +395,9 @@ KINDS: Mapping[str, Kind] = {
     "zero_gradient": Kind(_zero_gradient),
     "no_reward": Kind("every reward of this step is 0"),
     "sampler_gap": Kind("{signal} is {now:.2g} (healthy: {low:g} to {high:g})"),
+    # What needs a look next to a status
+    "idle_groups": Kind(_idle_groups, basis="the groups without variance"),
+    "idle_rows": Kind(_idle_rows, basis="the rows without variance"),
     # Events that are over, and changes at a resume
     "dip": Kind(_dip),
     "jump": Kind("the reward jumped {change_of_level} at {at}{resume}"),

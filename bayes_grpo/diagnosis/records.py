@@ -32,6 +32,8 @@ FindingKind = Literal[
     "too_early", "ends_low", "slipped", "noise_hides", "constant_so_far", "unmeasured", "falls_early", "few_rows",
     # What one row shows.
     "high_kl", "noise_written", "truncated_step", "no_variance", "zero_gradient", "no_reward", "sampler_gap",
+    # What needs a look next to a status.
+    "idle_groups", "idle_rows",
     # Events that are over, and changes at a resume.
     "dip", "jump", "resumed", "signal_changed",
     # Why a loss or clip ratio reads as zero, what a KL below zero means, how old completions are.

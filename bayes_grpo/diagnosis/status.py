@@ -67,6 +67,7 @@ class Status(Result):
         action: The one action to take now.
         actions: Further actions, the most useful first.
         earlier: Earlier events and episodes that are over.
+        looks: What needs a look next to the finding, and is no alarm.
     """
 
     status: StatusWord
@@ -74,6 +75,7 @@ class Status(Result):
     action: Action
     actions: tuple[Action, ...] = ()
     earlier: tuple[Finding, ...] = ()
+    looks: tuple[Finding, ...] = ()
 
     also_in_json = ("probability", "sentence", "headline", "evidence", "meaning")
 
@@ -109,9 +111,14 @@ class Status(Result):
         return f"Earlier: {joined(x.clause for x in self.earlier)}." if self.earlier else ""
 
     @property
+    def also(self) -> str:
+        """What needs a look next to the finding, a sentence each; "" without any."""
+        return " ".join(x.sentence for x in self.looks)
+
+    @property
     def sentence(self) -> str:
         """The line in words."""
-        parts = (f"{self.named}: {self.headline}", self.past, f"Do now: {self.action.sentence}")
+        parts = (f"{self.named}: {self.headline}", self.past, self.also, f"Do now: {self.action.sentence}")
         return " ".join(part for part in parts if part)
 
     @property

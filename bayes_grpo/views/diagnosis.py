@@ -107,11 +107,11 @@ def evaluation_line(d: Diagnosis, finding: bool = True) -> str:
 
 
 def reason(d: Diagnosis) -> str:
-    """The evidence for the status, past episodes, a loss of 0, a negative KL, and parts that never paid."""
+    """The evidence for the status, past episodes, looks, a loss of 0, a negative KL, and parts that never paid."""
     detail = sentence_case(d.status.finding.detail) or f"Based on {d.status.evidence}."
     negative = as_sentence(d.evidence.get("negative_kl", ""))
     unpaid = as_sentence(d.evidence.get("unpaid_parts", ""))
-    return " ".join(x for x in (detail, d.status.past, _zeros(d), negative, unpaid) if x)
+    return " ".join(x for x in (detail, d.status.past, d.status.also, _zeros(d), negative, unpaid) if x)
 
 
 def evidence_lines(d: Diagnosis) -> tuple[str, ...]:

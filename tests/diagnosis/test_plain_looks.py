@@ -76,3 +76,23 @@ def test_a_kl_below_zero_by_more_than_its_noise_is_named_on_the_first_screen():
     assert "is below 0 on average (-4.1 over 5 rows), which no KL is" in reason(below)
     for harmless in (0.01 * kl, kl - kl.mean() - 0.2, -kl):  # rounding, its noise, a KL
         assert "negative_kl" not in diagnose(make_run(steps(5), np.arange(5.0), signals={"kl": harmless})).evidence
+
+
+def test_groups_without_variance_stand_on_the_first_screen_of_an_open_verdict_and_of_a_rise():
+    """Only --details had them, where the reward neither rose nor rested; a failed run has one thing to say."""
+    rng = np.random.default_rng(5)
+    flat = 0.2 + 0.08 * rng.standard_normal(16)
+    share = np.where(np.arange(16) % 4, 0.875, 0.75)
+    risen = np.linspace(0.2, 0.6, 40) + 0.02 * rng.standard_normal(40)
+    dead = np.where(np.arange(40) % 3, 0.0, 0.3)
+    for y, signal, said in (
+        (flat, {"frac_reward_zero_std": share}, "86% of the groups have zero reward variance, so 14% of each batch"),
+        (risen, {"reward_std": dead}, "13 of the last 20 rows have no reward variance"),
+    ):
+        found = diagnose(make_run(steps(len(y)), y, signals=signal))
+        assert found.status.status in ("unclear", "fine")
+        assert said in view(found).why
+        assert said in found.status.sentence
+        assert [x["sentence"] for x in found.to_dict()["status"]["looks"]] == [x.sentence for x in found.status.looks]
+    lost = np.repeat([0.6, 0.1], 20) + 0.02 * rng.standard_normal(40)
+    assert diagnose(make_run(steps(40), lost, signals={"reward_std": dead})).status.looks == ()

@@ -10,7 +10,7 @@ import numpy as np
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.view import RunView
 from bayes_grpo.signals.logged import Logged
-from bayes_grpo.signals.path import fit_path
+from bayes_grpo.signals.path import SignalPath, fit_path
 from bayes_grpo.signals.thresholds import THRESHOLDS
 
 
@@ -22,10 +22,7 @@ class IdleSteps(Mode):
 
     def holds(self, view: RunView) -> np.ndarray | None:
         """A large share of the rows has no variance in any group."""
-        rows = _dead_rows(view)
-        if not rows.rows:
-            return None
-        path = fit_path(rows.step, rows.value, seed=32, indicator=True)
+        path = dead_path(view)
         return None if path is None else view.on_grid(path) > THRESHOLDS.idle
 
     def dates(self, view: RunView, after: float, last: float) -> tuple[float, float] | None:
@@ -49,6 +46,12 @@ class IdleSteps(Mode):
         hours = np.interp(rows.step, seconds.step, seconds.value) * np.interp(rows.step, view.run.step, view.run.window)
         hours = hours / 3600.0
         return f"{text}; they took {hours[dead].sum():.2g} of the run's {hours.sum():.2g} hours"
+
+
+def dead_path(view: RunView) -> SignalPath | None:
+    """Path of the share of rows without variance in any group; None where nothing tells."""
+    rows = _dead_rows(view)
+    return fit_path(rows.step, rows.value, seed=32, indicator=True)
 
 
 def _at_an_end(y: Logged, dead: np.ndarray) -> str:

@@ -1,0 +1,63 @@
+"""What needs a look whatever the reward does, and raises no alarm: findings that stand next to that of a status.
+
+Each is a predicate on the path of a signal, its probability a share of draws. One that the status says is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from bayes_grpo.diagnosis.facts import Facts
+from bayes_grpo.diagnosis.modes.idle_steps import dead_path
+from bayes_grpo.diagnosis.records import Finding
+from bayes_grpo.diagnosis.status import Status
+from bayes_grpo.signals.thresholds import THRESHOLDS
+
+Look = Callable[[Facts, Status], Finding | None]
+
+
+def looks_of(facts: Facts, status: Status) -> tuple[Finding, ...]:
+    """What needs a look next to a status.
+
+    Args:
+        facts: Of the run.
+        status: Its status.
+    """
+    found = (look(facts, status) for look in LOOKS)
+    return tuple(x for x in found if x is not None)
+
+
+_OF_VARIANCE = ("advantage_degeneracy", "idle_steps", "one_sided_groups")
+"""Modes whose own sentences have the groups or rows without variance."""
+_ALL_ALIKE = ("constant_so_far", "unmeasured", "solved", "mostly_solved", "at_ceiling")
+"""Findings of a reward that cannot vary, or that have those groups in their sentence."""
+
+
+def _no_signal(facts: Facts, status: Status) -> Finding | None:
+    """Most groups, or most rows, have no variance: they cost time and give no gradient."""
+    found = status.finding
+    named = found.mode in _OF_VARIANCE or any(part.kind == "no_variance" for part in found.parts)
+    if status.alarming or named or found.kind in _ALL_ALIKE:
+        return None
+    view = facts.view
+    groups = view.signal("frac_reward_zero_std")
+    if groups is not None:
+        p = float((groups.now > THRESHOLDS.waste).mean())
+        if p >= THRESHOLDS.probable:
+            share = float(np.median(groups.now))
+            return Finding(kind="idle_groups", numbers={"share": share}, probability=p)
+    rows = dead_path(view)
+    if rows is None:
+        return None
+    p = float((rows.now > THRESHOLDS.half).mean())
+    if p < THRESHOLDS.probable:
+        return None
+    late = rows.logged.late(THRESHOLDS.half)
+    numbers = {"dead": float(late.sum()), "rows": float(len(late))}
+    return Finding(kind="idle_rows", numbers=numbers, probability=p)
+
+
+LOOKS: tuple[Look, ...] = (_no_signal,)
+"""All of them, in the order in which they are said."""
