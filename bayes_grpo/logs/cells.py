@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
+from bayes_grpo.logs.grids import is_step_column
 from bayes_grpo.logs.keyindex import in_english, normal
 from bayes_grpo.logs.table import RUN_KEYS, to_float
 
@@ -16,7 +17,7 @@ _STEP_CELL = re.compile(
     r"(?:.{0,40}?\b(?P<word>step|iter|iteration|update|epoch|round|rollout|checkpoint|ckpt)s?\W{0,3})?"
     r"(?:(?:terminal|final|last)\s)?(?:[\d,.]{1,12}[km]?\s?(?:[-\u2013\u2014~]|to)\s?)?"
     r"(?P<step>\d(?:[,\s]?\d){0,12}(?:\.\d{1,3})?)(?P<unit>[km]?)\+?"
-    r"(?:\s?/\s?[\d,]{1,12})?(?:\s?\(.{0,80}\))?",
+    r"(?:\s?/\s?[\d,]{1,12})?(?:\s?[(（].{0,80}[)）]|\s?[，、,;；]\s?.{0,80})?",
     re.IGNORECASE,
 )
 """A step in words, "iter 12", of all, "99/2000", in thousands, "50k", or the end of several, "1-100"."""
@@ -96,6 +97,11 @@ def of_metrics(heading: str) -> bool:
     return normal(in_english(heading)) in _OF_METRICS
 
 
+def of_training(name: str) -> bool:
+    """Whether a row of a table with a row for each metric is one of rewards that a policy trains on."""
+    return _OF_TRAINING.search(normal(in_english(name))) is not None
+
+
 def in_rows_of_steps(names: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[list[str], list[list[str]]] | None:
     """A table with a row for each metric and a column for each step, turned to one with a row for each step.
 
@@ -103,14 +109,15 @@ def in_rows_of_steps(names: Sequence[str], rows: Sequence[Sequence[str]]) -> tup
     one of rewards.
     """
     first = normal(in_english(names[0])) if names else ""
-    if first in _OF_OTHERS:
+    if not names or first in _OF_OTHERS:
         return None
-    steps = {i: _step_of_heading(name, first in _OF_METRICS) for i, name in enumerate(names) if i}
+    bare = first in _OF_METRICS or is_step_column(names[0])
+    steps = {i: _step_of_heading(name, bare) for i, name in enumerate(names) if i}
     steps = {i: step for i, step in steps.items() if math.isfinite(step)}
     if len(steps) < LEAST_IN_TABLE or any(b <= a for a, b in pairwise(steps.values())):
         return None
     kept = [row for row in rows if len(row) == len(names) and row[0].strip("-:= ")]
-    rewarded = [row for row in kept if _OF_TRAINING.search(normal(in_english(row[0])))]
+    rewarded = [row for row in kept if of_training(row[0])]
     if not any(sum(math.isfinite(to_float(value_in(row[i]))) for i in steps) >= LEAST_IN_TABLE for row in rewarded):
         return None
     return ["step", *(row[0] for row in kept)], [[f"{at:.12g}", *(row[i] for row in kept)] for i, at in steps.items()]

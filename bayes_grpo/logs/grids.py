@@ -25,12 +25,22 @@ _PLANNED = re.compile(r"\[\s{0,3}\d{1,9}/(\d{1,9})\s")
 COUNTERS = frozenset(key for group in GENERIC.steps for key in group if key != "batch") | {"epoch"}
 STEP_COLUMNS = COUNTERS | {"interval"}
 """Names of a column of steps, or of several together; sizes of a batch stand below "batch" too."""
+_QUALIFIED = re.compile(
+    r"(?!(?:per|time|tokens?|seconds?|secs?|ms|each|max|total|cost|num|n|eval|val)_)[a-z]{1,20}_(?:steps?|iterations?|updates?)"
+)
+"""The name of a column of steps of some kind, "grpo_step"; what something is per step is no step."""
 _MAX_ROW, _MAX_CELL, _MAX_ROWS, _MAX_COLUMNS = 20_000, 200, 200_000, 1_000
 _BEFORE = 2_000
 """Characters above a table in which the planned steps stand."""
 _BAR = re.compile("[|\u2502\u2503\u2506\u250a]")
 _MISSES = 4
 """Lines that are no rows, such as rules and types, after which a table in prose has ended."""
+
+
+def is_step_column(name: str) -> bool:
+    """Whether a column of a table has the name of one of steps."""
+    known = normal(name)
+    return known in STEP_COLUMNS or _QUALIFIED.fullmatch(known) is not None
 
 
 class Grid(NamedTuple):
@@ -135,7 +145,7 @@ def _begins_another(lines: Sequence[str], at: int, heading: int) -> bool:
 
 def _is_heading(cells: Sequence[str]) -> bool:
     """Whether the columns of a table of metrics have such names: a step and a reward."""
-    return names_reward(cells) and any(normal(cell) in STEP_COLUMNS for cell in cells)
+    return names_reward(cells) and any(map(is_step_column, cells))
 
 
 def _rows(table: str) -> Iterator[list[str]]:

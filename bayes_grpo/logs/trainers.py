@@ -19,11 +19,11 @@ GENERIC = trainer_row(
         rollout_step | outer_step | _step | batch | rollout;
         reward: reward train_reward ~reward ~train_reward average_reward ~rewards reward_trace score/mean mean_score
         mean_r r_mean;
-        heldout: ^reward eval_rewards eval_reward_mean eval_mean_reward eval/reward_mean eval/mean_reward
-        eval/reward/mean ^accuracy ^acc ^win_rate ^solved ^pass_rate ^~reward val-core/**/mean@* val/**/mean@*
-        ^pass_at_1 ^pass@1 ^solve_rate ^success_rate ^score ^correct ^exact_match ^chrf ^bleu ^f1 ^total_rewards_mean
-        eval/**/reward eval/**/reward/mean eval/**/mean_reward eval/**/accuracy val/**/reward val/**/accuracy
-        test/**/reward eval/**/pass_at_1 eval/**/pass@1;
+        heldout: ^reward ^reward/overall eval_rewards eval_reward_mean eval_mean_reward eval/reward_mean
+        eval/mean_reward eval/reward/mean ^accuracy ^acc ^win_rate ^solved ^pass_rate ^~reward val-core/**/mean@*
+        val/**/mean@* ^pass_at_1 ^pass@1 ^solve_rate ^success_rate ^score ^correct ^exact_match ^chrf ^bleu ^f1
+        ^total_rewards_mean eval/**/reward eval/**/reward/mean eval/**/mean_reward eval/**/accuracy
+        val/**/reward val/**/accuracy test/**/reward eval/**/pass_at_1 eval/**/pass@1;
         reward_std: reward_std reward/std std_reward reward_stdev rewards/std group_reward_std rollout_reward_std
         group_rewards/std grouped_rewards_std std;
         frac_reward_zero_std: frac_reward_zero_std zvf zero_variance_frac zero_std_frac zero_std_ratio frac_zero_std
@@ -40,7 +40,7 @@ GENERIC = trainer_row(
         avg_sequence_length train_mean_length mean_generation_length mean_len avg_len avglen len length gen_len
         mean_tokens avg_tokens seq._length;
         learning_rate: learning_rate lr optim/lr optim/learning_rate;
-        loss: ~loss ~train_loss policy_loss pg_loss training_loss grpo_loss total_loss;
+        loss: ~loss ~train_loss policy_loss actor_loss act_loss pg_loss training_loss grpo_loss total_loss;
         accuracy: ~accuracy ~accuracies acc train_accuracy correct success success_rate train_success_rate
         solve_rate canonical_pass_rate;
         completions_clipped_ratio: completions_clipped_ratio completions/clipped_ratio truncation_rate truncated_ratio

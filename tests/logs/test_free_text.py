@@ -87,3 +87,74 @@ def test_an_evaluation_between_the_steps_is_one(write):
 def test_numbers_of_something_else_are_no_rows(text, write):
     with pytest.raises(LogReadError):
         read_log(write("a.txt", text))
+
+
+TABLES = {
+    "a step of some kind, turned": (
+        "| GRPO step | 0 (base) | 100 | 250 |\n|---|---|---|---|\n"
+        "| **held-out pass@1** | 5.9% (4/68) | **8.8%** | 7.4% |\n| train reward (mean) | 0.22 | 0.37 | 0.41 |\n",
+        [0, 100, 250],
+        [0.22, 0.37, 0.41],
+        [0.059, 0.088, 0.074],
+    ),
+    "a remark behind the step": (
+        "| Step | 平均 score |\n|---|---|\n| 1 | 0.45 |\n| 2，16 卡 | 0.5 |\n| 3，16 卡 | 0.55 |\n",
+        [1, 2, 3],
+        [0.45, 0.5, 0.55],
+        [],
+    ),
+    "an evaluation beside its truncation": (
+        "| Step | Train reward | p50 validation | eval truncation |\n|---|---|---|---|\n| 0 | 0.45 | 0.44 | 0.0% |\n"
+        "| 50 | 0.4 | 0.45 | 9.4% |\n| 100 | 0.5 | 0.6 | 1.0% |\n| 150 | n/a | 0.67 | 1.0% |\n",
+        [0, 50, 100],
+        [0.45, 0.4, 0.5],
+        [0.44, 0.45, 0.6, 0.67],
+    ),
+    "a chart of Mermaid": (
+        '```mermaid\nxychart-beta\n    title "Average Batch Reward (Accuracy) Over Steps"\n'
+        '    x-axis ["Step 2", "Step 4", "Step 6"]\n    y-axis "Accuracy" 0 --> 1.0\n    line [0.4, 0.0, 0.5]\n```\n',
+        [2, 4, 6],
+        [0.4, 0.0, 0.5],
+        [],
+    ),
+    "a chart of Mermaid with a title of its axis": (
+        'xychart-beta\n title "GRPO reward"\n x-axis "Training step" [0, 20, 40]\n bar [0.1, 0.2, 0.3]\n',
+        [0, 20, 40],
+        [0.1, 0.2, 0.3],
+        [],
+    ),
+    "a reward below the line of its step": (
+        "epoch: 0|step: 3|ppo_ep: 1|act_loss: 0.5|cri_loss: 0.6\naverage reward score: -7.8\n-----\n"
+        "epoch: 0|step: 4|ppo_ep: 1|act_loss: 0.4|cri_loss: 0.6\naverage reward score: -6.3\n-----\n",
+        [3, 4],
+        [-7.8, -6.3],
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_tables_and_charts_of_pages(kind, write):
+    text, steps, rewards, evaluations = TABLES[kind]
+    run = read_log(write("a.md", text))
+    assert run.step.tolist() == steps
+    np.testing.assert_allclose(run.reward, rewards)
+    np.testing.assert_allclose(run.eval_reward, evaluations)
+
+
+def test_rows_of_a_table_without_a_step_are_told(write):
+    rows = "| 1 | 0.4 |\n| later | 0.5 |\n| 3 | 0.6 |\n"
+    run = read_log(write("a.md", f"| Step | Reward |\n|---|---|\n{rows}"))
+    assert run.step.tolist() == [1, 3]
+    assert any("1 row whose step is no number left out, such as 'later'" in note for note in run.notes)
+
+
+def test_several_lines_of_a_chart_are_no_single_reward(write):
+    chart = 'xychart-beta\n title "GRPO reward"\n x-axis [0, 20, 40]\n line [0.1, 0.2, 0.3]\n line [0.4, 0.5, 0.6]\n'
+    with pytest.raises(LogReadError, match="found several that differ: GRPO reward line 1, GRPO reward line 2"):
+        read_log(write("a.md", chart))
+
+
+def test_rewards_above_texts_of_completions_may_be_of_single_samples(write):
+    lines = "\n".join(f"- step={s} reward=0.{s}\n  query: …\n  answer: …" for s in (2, 5, 7))
+    assert any("single samples" in note for note in read_log(write("a.md", lines)).notes)

@@ -24,6 +24,7 @@ from bayes_grpo.logs.lines import (
     too_long,
     usual,
 )
+from bayes_grpo.logs.run import Caution
 from bayes_grpo.logs.table import Table, to_float
 
 _WORD = r"(?:global[ _]step|training[ _]step|train[ _]step|step|iteration|iter|update)"
@@ -288,8 +289,19 @@ def _bar_rows(text: str) -> Rows:
 ASIDE = re.compile(r"\([^()\n]{0,200}\)|\s?(?:±|\+/?-)\s?[\d.]{1,20}")
 
 
+_SHOWN_SAMPLE = re.compile(r"^\W{0,9}(?:query|prompt|question|answer|completion|response|output)\s?:", re.I | re.M)
+
+
+def _notes_on_pairs(text: str) -> tuple[str, ...]:
+    """Notes on lines that are too long, and on a pasted text whose rewards stand above the texts of completions."""
+    rewarded = [line for line in text.split("\n") if names_reward((line,))] if len(text) <= PASTED else []
+    shown = len(_SHOWN_SAMPLE.findall(text)) if rewarded else 0
+    samples = Caution("texts of completions stand below the rewards, which may be those of single samples")
+    return (*too_long(text, _MAX_LINE_OF_PAIRS), *((samples,) if rewarded and shown >= len(rewarded) else ()))
+
+
 _PAIR_LINES, _BARS = "lines such as '3/100 | reward=0.24'", "bars such as '12/100 [01:02<07:30, 5.1s/it, reward=0.4]'"
 READERS = (
-    line_reader("console_pairs", _pair_rows, _PAIR_LINES, lambda text: too_long(text, _MAX_LINE_OF_PAIRS), mark=2),
+    line_reader("console_pairs", _pair_rows, _PAIR_LINES, _notes_on_pairs, mark=2),
     line_reader("progress_bar", _bar_rows, _BARS, lambda text: ("read from a progress bar, which rounds",)),
 )

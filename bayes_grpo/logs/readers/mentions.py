@@ -75,7 +75,7 @@ _STEPS_BEHIND = re.compile(
 )
 _MEAN = "(?:(?:mean|avg|average|train|training|total|raw|step|batch|rollout|current|overall|ep)_){0,4}"
 _REWARDED = re.compile(
-    rf"{_MEAN}(?:rewards?|returns?|scores?|rew|r)(?:_(?:mean|avg))?(?:_(?:per|by)_(?:step|iteration|update|epoch))?"
+    rf"{_MEAN}(?:rewards?(?:_scores?)?|returns?|scores?|rew|r)(?:_(?:mean|avg))?(?:_(?:per|by)_(?:step|iteration|update|epoch))?"
 )
 """Names of no more than a reward."""
 _SHORT = re.compile(rf"{_MEAN}(?:r|rew)(?:_(?:mean|avg))?")

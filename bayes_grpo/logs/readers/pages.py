@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from bayes_grpo.common.errors import MENDING, Argument, LogReadError
-from bayes_grpo.common.text import counted, listed
+from bayes_grpo.common.text import clean, counted, listed
 from bayes_grpo.logs.cells import (
     HEAD_OF_STD,
     LEAST_IN_TABLE,
@@ -20,12 +20,13 @@ from bayes_grpo.logs.cells import (
     are_steps,
     in_rows_of_steps,
     of_metrics,
+    of_training,
     range_in,
     step_in,
     value_in,
 )
 from bayes_grpo.logs.formats import HEAD, NO_REWARDS, Evidence, Parsed, Reader, RunName, Source, chosen_run, main_run
-from bayes_grpo.logs.grids import COUNTERS, STEP_COLUMNS, Grid, html_grids, text_grids, unrepeated
+from bayes_grpo.logs.grids import COUNTERS, Grid, html_grids, is_step_column, text_grids, unrepeated
 from bayes_grpo.logs.keyindex import KeyIndex, normal, of_evaluation, with_evaluation_keys
 from bayes_grpo.logs.lines import is_total_reward, names_reward, planned_in, std_of
 from bayes_grpo.logs.run import Caution
@@ -38,6 +39,10 @@ _SHOWN = 3
 _OF_EVALUATION = re.compile(r"\b(?:eval\w*|validation|held[- ]?out|test)\b", re.IGNORECASE)
 _PASS = re.compile(r"\bpass(?:@|_at_)\d", re.IGNORECASE)
 """What a line above a table of evaluations says, and the name of a column that only these have."""
+_NO_GOAL = re.compile(r"trunc|clip|cut|length|len\b|tokens|time|loss|entropy|\bkl\b|std|step", re.IGNORECASE)
+"""Names of what a training does not aim at, whatever stands before."""
+_HELD_OUT = re.compile(r"\b(?:eval|validation|val|held[- ]?out)\Z", re.IGNORECASE)
+"""The end of a name that says no more than of what rows it is, "p50 validation"."""
 _KIND = "kind"
 """Name of a column for what stands in parentheses behind a step."""
 
@@ -55,7 +60,8 @@ def tables_in(text: str) -> list[Parsed]:
         found = _with_their_parts(found)
         if read := [x for x in found if x.table.n >= LEAST_IN_TABLE] or found or across or _rest(known):
             left = [x.table for x in (*found, *across) if not any(x is other for other in read)]
-            evaluations = [table for grid in known if (table := _evaluations(grid)) is not None]
+            others = [grid for grid in known if _metrics(grid) is None and _turned_metrics(grid) is None]
+            evaluations = [table for grid in others if (table := _evaluations(grid)) is not None]
             if len(read) == len(evaluations) == 1:
                 read = [_evaluated(read[0], evaluations[0])]
             return [x.noted(*_left_out(left)) for x in read]
@@ -77,7 +83,7 @@ def _with_their_parts(tables: list[Parsed]) -> list[Parsed]:
     others = [x for x in tables if x is not one and np.array_equal(_steps(x.table), _steps(one.table))]
     if len(others) < len(tables) - 1:
         return tables
-    beside = {key: x.table.column(key) for x in others for key in x.table.keys if normal(key) not in STEP_COLUMNS}
+    beside = {key: x.table.column(key) for x in others for key in x.table.keys if not is_step_column(key)}
     columns = {key: one.table.column(key) for key in one.table.keys}
     note = f"with the columns of {counted(len(others), 'other table')} on the same steps: {listed(list(beside))}"
     return [replace(one, table=Table.from_columns(beside | columns)).noted(note)]
@@ -100,8 +106,8 @@ def _evaluations(grid: Grid) -> Table | None:
 
 def _evaluated(train: Parsed, evaluations: Table) -> Parsed:
     """The rows of a training with those of its evaluations, which have a table of their own."""
-    step = next(key for key in train.table.keys if normal(key) in STEP_COLUMNS)
-    names = [step if normal(key) in STEP_COLUMNS else key for key in evaluations.keys]
+    step = next(key for key in train.table.keys if is_step_column(key))
+    names = [step if is_step_column(key) else key for key in evaluations.keys]
     note = f"{counted(evaluations.n, 'row')} of evaluations from a table of their own"
     return replace(train, table=train.table.appended(evaluations.renamed(names))).noted(note)
 
@@ -136,7 +142,7 @@ def _repeats(one: Table, other: Table) -> bool:
 
 
 def _steps(table: Table) -> np.ndarray:
-    return table.column(next(key for key in table.keys if normal(key) in STEP_COLUMNS))
+    return table.column(next(key for key in table.keys if is_step_column(key)))
 
 
 def _metrics(grid: Grid) -> Parsed | None:
@@ -152,17 +158,31 @@ def _metrics(grid: Grid) -> Parsed | None:
     table = with_evaluation_keys(columns)
     if not any(names_reward((key,)) and table.has_numbers(key) for key in table.keys):
         return None
-    measured = [i for i, name in enumerate(names) if normal(name) not in STEP_COLUMNS]
+    measured = [i for i, name in enumerate(names) if not is_step_column(name)]
     ranges = sum(range_in(row[i]) is not None for row in grid.rows for i in measured if i < len(row))
-    note = (
-        (Caution(f"{counted(ranges, 'cell')} with the ends of a range, of which the middle is read"),) if ranges else ()
-    )
-    return Parsed(table, total_steps=grid.planned, notes=note)
+    notes = [Caution(f"{counted(ranges, 'cell')} with the ends of a range, of which the middle is read")][
+        : bool(ranges)
+    ]
+    if left := _without_step(grid, len(next(iter(columns.values())))):
+        notes.append(Caution(left))
+    return Parsed(table, total_steps=grid.planned, notes=tuple(notes))
+
+
+def _without_step(grid: Grid, read: int) -> str:
+    """A note on the rows whose step is no number where they are as many as a quarter of those that were ``read``."""
+    step = next((i for i, name in enumerate(grid.names) if is_step_column(name)), None)
+    cells = [row[step] for row in grid.rows if len(row) == len(grid.names)] if step is not None else []
+    left = [cell for cell in cells if cell.strip("-:= ") and math.isnan(step_in(cell))]
+    if 4 * len(left) < read or not left:
+        return ""
+    return f"{counted(len(left), 'row')} whose step is no number left out, such as {clean(left[0], 40)!r}"
 
 
 def _turned_metrics(grid: Grid) -> Parsed | None:
     """The table as one of metrics by step where its columns are steps; None where it is none, or of an evaluation."""
-    table = None if _OF_EVALUATION.search(grid.above) else in_rows_of_steps(grid.names, grid.rows)
+    trained = any("train" in normal(row[0]) for row in grid.rows if row)
+    evaluated = _OF_EVALUATION.search(grid.above) is not None and not trained
+    table = None if evaluated else in_rows_of_steps(grid.names, grid.rows)
     found = None if table is None else _metrics(grid._replace(names=table[0], rows=table[1]))
     return None if found is None else found.noted("a row of the table is a metric and a column a step; it is turned")
 
@@ -189,7 +209,7 @@ _LEAST_MEASURED = 2
 
 def _without_reward(grid: Grid) -> Parsed | None:
     """A table of a training by its step and signals, whose reward has another name; None where it is none."""
-    if not any(normal(name) in STEP_COLUMNS for name in grid.names) or (columns := _by_step(unrepeated(grid))) is None:
+    if not any(is_step_column(name) for name in grid.names) or (columns := _by_step(unrepeated(grid))) is None:
         return None
     index = KeyIndex(table := with_evaluation_keys(columns))
     measured = sum(bool(index.find(GENERIC.keys[name])) for name in _MEASURED)
@@ -200,7 +220,7 @@ def _by_step(grid: Grid) -> dict[str, list[str]] | None:
     """Columns of the rows with a step, the step first; None where none of them is one of steps."""
     names = grid.names
     cells = [row for row in grid.rows if len(row) == len(names)]
-    places = [i for i, name in enumerate(names) if normal(name) in STEP_COLUMNS]
+    places = [i for i, name in enumerate(names) if is_step_column(name)]
     places += [i for i in range(len(names)) if not places and are_steps([row[i] for row in cells])]
     if not places:
         return None
@@ -223,11 +243,15 @@ def _with_evaluations(columns: Mapping[str, list[str]]) -> dict[str, list[str]]:
     reward = next(name for name in columns if names_reward((name,)))
     unrewarded = [i for i, cell in enumerate(columns[reward]) if math.isnan(to_float(cell))]
 
-    def scores(cells: Sequence[str]) -> bool:
+    def named(name: str, cells: Sequence[str]) -> str:
         written = [cell for cell in cells if math.isfinite(to_float(cell))]
-        return any("%" in cells[i] for i in unrewarded) and all("%" in cell for cell in written)
+        if _NO_GOAL.search(name) or not any(math.isfinite(to_float(cells[i])) for i in unrewarded):
+            return name
+        if any("%" in cells[i] for i in unrewarded) and all("%" in cell for cell in written):
+            return f"eval/{name}/accuracy"
+        return f"eval/{name}/reward" if _HELD_OUT.search(name) and not names_reward((name,)) else name
 
-    return {f"eval/{name}/accuracy" if scores(cells) else name: cells for name, cells in columns.items()}
+    return {named(name, cells): cells for name, cells in columns.items()}
 
 
 _SUFFIXES = (".md", ".markdown", ".html", ".htm", ".mdx", ".qmd")
@@ -260,7 +284,7 @@ def _read_marked_table(source: Source, wanted: str | None) -> Parsed:
             mended_by=Argument("format"),
         )
     taken = chosen_table(found, wanted)
-    placed = any(normal(key) in STEP_COLUMNS for key in taken.table.keys)
+    placed = any(is_step_column(key) for key in taken.table.keys)
     planned = planned_in(source.text) if taken.total_steps is None and placed else None
     return taken if planned is None or planned < _steps(taken.table).max() else replace(taken, total_steps=planned)
 
@@ -279,10 +303,10 @@ def other_tables(text: str) -> list[str]:
     found = []
     for grid in (*html_grids(text), *text_grids(text)):
         n = sum(any(math.isfinite(to_float(cell)) for cell in row) for row in grid.rows)
-        placed = any(normal(name) in STEP_COLUMNS for name in grid.names)
+        placed = any(is_step_column(name) for name in grid.names)
         lacks = "steps" if names_reward(grid.names) and not placed else "rewards"
         if n and _metrics(grid) is None:
-            turned = [row for row in grid.rows if row and is_total_reward(row[0])]
+            turned = [row for row in grid.rows if row and of_training(row[0])]
             if turned and lacks == "rewards" and in_rows_of_steps(grid.names, grid.rows) is None:
                 held = f"a row {turned[0][0]!r} in columns that name no step"
                 found.append(f"a table with {held} ({listed(grid.names, 6)})")
@@ -293,7 +317,7 @@ def other_tables(text: str) -> list[str]:
 
 def _contents(table: Table) -> str:
     """Description of a table, for a choice among several."""
-    if not any(normal(key) in STEP_COLUMNS for key in table.keys):
+    if not any(is_step_column(key) for key in table.keys):
         return counted(table.n, "row")
     step = _steps(table)
     key = next((key for key in table.keys if names_reward((key,))), None)
