@@ -20,13 +20,15 @@ from bayes_grpo.diagnosis.mode import Episode, failure_names
 from bayes_grpo.diagnosis.modes.dynamical_instability import evaluation_lost
 from bayes_grpo.diagnosis.records import Finding, FindingKind
 from bayes_grpo.diagnosis.status import MODES, Answer, Status, StatusWord
-from bayes_grpo.diagnosis.story import kind_of, over_findings, resume_at
+from bayes_grpo.diagnosis.story import kind_of, over_findings, resume_at, rows_not_finite
 from bayes_grpo.diagnosis.strain import scheduled_part, swings
 from bayes_grpo.signals.run_paths import never_changes
 from bayes_grpo.signals.thresholds import THRESHOLDS
 
-BROKE = ("dynamical_instability", "lost_values")
-"""Modes whose end the status names, of those that are over."""
+BROKE = ("dynamical_instability",)
+"""Modes whose end the status names, of those that are over; rows without a number are named wherever they lie."""
+_EARLIER = 2
+"""Earlier events that a status names."""
 _SEEN = 0.85
 """Probability of a finding that is no mode of its own: the share of labeled logs in which a clear one is meant."""
 
@@ -49,7 +51,8 @@ def status_of(facts: Facts, happened: Sequence[Finding] = ()) -> Status:
         do = replace(answer.first, ended=facts.ended)
     status = Status(answer.status, answer.found, do, tuple(x for x in rest if x != do))
     past = () if status.alarming else happened or over_findings(facts.timeline, BROKE)
-    return replace(status, earlier=tuple(past[:2]), looks=looks_of(facts, status))
+    lost = () if answer.found.mode == "lost_values" else rows_not_finite(facts.view, facts.timeline)
+    return replace(status, earlier=(*lost, *past)[:_EARLIER], looks=looks_of(facts, status))
 
 
 def _under_way(facts: Facts, mode: str) -> Episode | None:

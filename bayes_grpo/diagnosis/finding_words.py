@@ -73,6 +73,8 @@ def _resume(f: Finding) -> str:
 def _mode(f: Finding) -> tuple[str, str]:
     """A mode under way, possible or over."""
     label = label_of(f.kind)
+    if "episodes" in f.numbers and f.kind == "lost_values":
+        return f.severity, ""  # its rows are known, so it has no onset about which to doubt
     if "episodes" in f.numbers:
         return _past_mode(f), f.severity
     if f.step is None:
@@ -88,8 +90,6 @@ def _past_mode(f: Finding) -> str:
     first = f"{f.step.median:.0f}"
     end = f"{f.numbers['end']:.0f}"
     label = label_of(f.kind)
-    if f.kind == "lost_values":  # measured in its rows, so neither about nor likely
-        return f"{label} at step {first}" if first == end else f"{label} between step {first} and {end}"
     if f.numbers["episodes"] > 1:
         span = f"between about step {first} and {end}"
         return f"{label} in {f.numbers['episodes']:.0f} episodes {span} (at most {percent(f.probability)})"
@@ -105,7 +105,7 @@ _ROSE = "the train reward rose {rise}"
 def _not_finite(f: Finding) -> str:
     since = "" if f.at is None else f" since about {f.at}"
     names = " and ".join(name.replace("_", " ") for name in f.signals)
-    return f"{names} {'are' if len(f.signals) > 1 else 'is'} NaN{since}"
+    return f"{names} {'are' if len(f.signals) > 1 else 'is'} NaN or infinite{since}"
 
 
 def _signal_grew(f: Finding) -> str:

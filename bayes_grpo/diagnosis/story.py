@@ -7,6 +7,7 @@ the place in the learning-rate schedule, the order of the data, the reference po
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy as np
 from bayes_grpo.common.intervals import interval, percent, span_text
 from bayes_grpo.common.text import StepName
 from bayes_grpo.diagnosis.mode import Episode, Timeline, failure_names
+from bayes_grpo.diagnosis.modes.lost_values import MODE as LOST_VALUES
 from bayes_grpo.diagnosis.records import Finding, FindingKind
 from bayes_grpo.diagnosis.view import RunView
 from bayes_grpo.logs.run import Run
@@ -46,6 +48,15 @@ def progress_text(view: RunView) -> str:
 def kind_of(mode: str) -> FindingKind:
     """The kind of a mode's finding: its name."""
     return cast(FindingKind, mode)
+
+
+def rows_not_finite(view: RunView, timeline: Timeline) -> tuple[Finding, ...]:
+    """All rows in which a signal has a NaN or infinite value, as one finding; none without any."""
+    found = [e for e in timeline.episodes if e.mode == LOST_VALUES.name]
+    if not found:
+        return ()
+    text = LOST_VALUES.text(view, found[0].onset.low, found[-1].end.high)
+    return (replace(_over(found), severity=text),)
 
 
 def over_findings(timeline: Timeline, modes: Collection[str]) -> list[Finding]:

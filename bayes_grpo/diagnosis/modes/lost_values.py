@@ -11,6 +11,11 @@ import numpy as np
 
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.view import RunView
+from bayes_grpo.diagnosis.wording import signal_words
+from bayes_grpo.signals.logged import Logged
+
+_NAMED_STEPS = 3
+"""Rows up to which their steps are named."""
 
 
 class LostValues(Mode):
@@ -36,14 +41,29 @@ class LostValues(Mode):
         return (float(inside.min()), float(inside.max())) if len(inside) else None
 
     def text(self, view: RunView, first: float, last: float) -> str:
-        """Number of such rows, and their signals."""
+        """Which signals, and at which steps where those are few, else in how many rows."""
         # A step of the view is the middle of a block of rows.
         first = -np.inf if first <= view.steps[0] else first
         last = np.inf if last >= view.last_step else last
-        inside = [x.between(first, last) for x in view.nan.values()]
-        lost = np.logical_or.reduce(inside)
-        names = " and ".join(name.replace("_", " ") for name in view.nan)
-        return f"{int(lost.sum())} of {len(lost)} rows have a NaN or infinite value in {names}" if lost.any() else ""
+        lost = {name: _steps_between(x, first, last) for name, x in view.nan.items()}
+        lost = {name: steps for name, steps in lost.items() if len(steps)}
+        if not lost:
+            return ""
+        names = " and ".join(signal_words(name) for name in lost)
+        at = np.unique(np.concatenate([*lost.values()]))
+        if len(at) > _NAMED_STEPS:
+            rows = max(len(view.nan[name].between(first, last)) for name in lost)
+            return (
+                f"{len(at)} of {rows} rows, from step {at[0]:g} to {at[-1]:g}, have a NaN or infinite value in {names}"
+            )
+        *before, end = (f"{step:g}" for step in at)
+        steps = f"steps {', '.join(before)} and {end}" if before else f"step {end}"
+        return f"{names} {'was' if len(lost) == 1 else 'were'} not finite at {steps}"
+
+
+def _steps_between(lost: Logged, first: float, last: float) -> np.ndarray:
+    """Steps of the rows between two steps that have no number."""
+    return lost.step[(lost.value > 0.0) & (lost.step >= first) & (lost.step <= last)]
 
 
 MODE = LostValues()
