@@ -42,8 +42,8 @@ def negative_kl(run: Run) -> Finding | None:
 
 
 def unpaid_parts(run: Run) -> Finding | None:
-    """Parts of the reward that gave nothing in any row while others did; None without any."""
-    known = {name: _kept(values) for name, values in run.components.items()}
+    """Parts of the reward that gave nothing in any row while others did, penalties left out; None without any."""
+    known = {name: _kept(values) for name, values in run.components.items() if "penalt" not in name}
     unpaid = tuple(plain(name, 40) for name, x in known.items() if len(x) >= THRESHOLDS.direct_rows and not x.any())
     if not unpaid or len(unpaid) == len(known):
         return None

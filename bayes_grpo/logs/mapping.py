@@ -14,7 +14,7 @@ from bayes_grpo.common.text import clean, listed
 from bayes_grpo.logs.columns import COMPONENT, ENVIRONMENT, Columns
 from bayes_grpo.logs.keyindex import KeyIndex, normal
 from bayes_grpo.logs.reward_key import no_reward, reward_of
-from bayes_grpo.logs.reward_parts import components_of, environments_of
+from bayes_grpo.logs.reward_parts import components_of, environments_of, is_cost
 from bayes_grpo.logs.signals import SIGNALS, STANDARD
 from bayes_grpo.logs.steps import over_epochs, second_counter, share_rollouts, step_of
 from bayes_grpo.logs.table import Table
@@ -90,7 +90,10 @@ def map_columns(table: Table, choices: Choices, hint: Trainer | None = None) -> 
     columns.broken = _broken(columns, components)
     for prefix, keys in ((COMPONENT, components), (ENVIRONMENT, environments)):
         for name, key in keys.items():
-            columns.use(prefix + name, [key])
+            cost = prefix == COMPONENT and is_cost(key, columns.parts[prefix + name])
+            columns.use(prefix + name, [key], f"-{key}" if cost else "")
+            if cost:
+                columns.parts[prefix + name] = -columns.parts[prefix + name]
     columns.counter = second_counter(columns)
     over_epochs(columns)
     return columns
@@ -163,9 +166,24 @@ def _signals(columns: Columns, choices: Choices) -> dict[str, np.ndarray]:
     for flat_groups in (_without_contrast, _without_advantages):
         if "frac_reward_zero_std" not in signals and (flat := flat_groups(columns)) is not None:
             signals["frac_reward_zero_std"] = flat
-    if "kl" not in signals and (weighed := _weighed_kl(columns)) is not None:
-        signals["kl"] = weighed
+    for divergence in (_weighed_kl, _kl_of_loss):
+        if "kl" not in signals and (kl := divergence(columns)) is not None:
+            signals["kl"] = kl
     return signals
+
+
+_LOSS_OF_KL = ("loss_kl", "loss/kl")
+_LOSS_OF_POLICY = ("loss_pg", "loss/pg", "loss_policy", "loss/policy")
+
+
+def _kl_of_loss(columns: Columns) -> np.ndarray | None:
+    """The KL's term of a loss that is logged with its other term, shape (n,); None without these."""
+    key, *others = (columns.index.first(x, GENERIC.prefixes) for x in (_LOSS_OF_KL, _LOSS_OF_POLICY, ("loss",)))
+    if key is None or None in others:
+        return None
+    columns.use("kl", [key])
+    columns.definitions["kl"] = SIGNALS["kl"].word("penalty")
+    return columns.index.table.column(key)
 
 
 _POLICY_KL = ("policy_kl", "kl_policy", "policy/kl")

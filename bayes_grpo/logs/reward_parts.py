@@ -35,6 +35,14 @@ NOT_A_PART = frozenset((
     *_WHOLE, "best", "final", "running", "moving", "ema", "smoothed", "cumulative", "gold", "true", "target",
     "baseline", "raw", "shaped", "advantage", "episode", "group", "groups", "rollout", "delta",
 ))  # fmt: skip
+_MEAN_TOTALS = ("reward_mean", "mean_reward", "avg_reward", "average_reward", "reward_avg")
+"""Names of a total that say it is the mean of all completions."""
+_SUFFIXED = re.compile(r"(?:\w{0,80}/)?\w{1,80}?_(reward|penalty)(_mean)?")
+_NOT_SUFFIXED = frozenset((
+    "mean", "avg", "average", "window", "last", "latest", "recent", "rolling", "smooth", "prev", "previous", "first",
+    "initial", "current", "question", "questions", "reference", "ref", "chosen", "rejected", "epoch", "step", "time",
+))  # fmt: skip
+"""Words of a reward, as of another policy or of a part of the training, that is no part of the mean of all."""
 _ENVIRONMENTS = ("env/*/reward", "env/*/reward/mean", "env/*/reward/total", "reward/*/mean", "reward/env/*")
 _FORGE_PARTS = "reward/evaluate_response/avg_*_reward"
 """The means of torchforge's reward functions, and of all."""
@@ -86,7 +94,10 @@ def single_rewards(index: KeyIndex) -> list[str]:
 
 def components_of(index: KeyIndex, total: Collection[str] = ()) -> dict[str, str]:
     """Reward function → raw key of its mean; ``total`` are the keys whose sum is the train reward."""
-    named = _additive_parts(index, next(iter(total))) if len(total) == 1 else {}
+    named = {}
+    if len(total) == 1:
+        whole = next(iter(total))
+        named = _additive_parts(index, whole) or _parts_of_mean(index, whole)
     for key in reversed(single_rewards(index)):
         joined = "/".join(part.strip() for part in key.split("/"))
         start = joined.lower().rfind("rewards/") + len("rewards/")
@@ -101,6 +112,38 @@ def components_of(index: KeyIndex, total: Collection[str] = ()) -> dict[str, str
         if key != whole and name not in _WHOLE:
             named.setdefault(clean(name), key)
     return named
+
+
+def _parts_of_mean(index: KeyIndex, total: str) -> dict[str, str]:
+    """Keys such as ``format_reward`` in the rows of a total such as ``reward_mean``, and ``length_penalty_mean``.
+
+    One is enough where it says to be a mean as the total does; ``mean_question_reward`` has a form of its own.
+    """
+    if normal(total).rpartition("/")[2] not in _MEAN_TOTALS:
+        return {}
+    rows = np.isfinite(index.table.column(total))
+    found: dict[str, str] = {}
+    alike = False
+    for name in sorted(index.raw, key=len):  # the name without its wrapper first
+        key = index.raw[name]
+        bare = name.removesuffix("_mean")
+        words = set(re.split(r"[/_ ]", bare))
+        never = NOT_A_MEAN.search(bare) or OF_EVALUATION.search(name) or name.startswith(("rewards/", "reward/"))
+        form = _SUFFIXED.fullmatch(name)
+        if form is None or never or words & (NOT_A_PART | _NOT_SUFFIXED) or not words - FILLS or key == total:
+            continue
+        if key in found.values() or not np.array_equal(np.isfinite(index.table.column(key)), rows):
+            continue
+        found[bare.rpartition("/")[2].removesuffix("_reward")] = key
+        alike = alike or form[2] is not None
+    return found if (1 if alike else 2) <= len(found) <= MAX_COLUMNS else {}
+
+
+def is_cost(key: str, values: np.ndarray) -> bool:
+    """Whether a part of the shape (n,) is the size of a penalty, which is taken from the reward."""
+    known = values[np.isfinite(values)]
+    form = _SUFFIXED.fullmatch(normal(key))
+    return form is not None and form[1] == "penalty" and bool(len(known)) and known.min() >= 0.0
 
 
 def _additive_parts(index: KeyIndex, total: str) -> dict[str, str]:

@@ -38,7 +38,7 @@ GENERIC = trainer_row(
         completion_length: completions/mean_length ~completion_length ~response_length ~completion_len ~response_len
         ~completion_tokens ~gen_length resp_len avg_response_token_length avg_gen_tokens mean_length avg_length
         avg_sequence_length train_mean_length mean_generation_length mean_len avg_len avglen len length gen_len
-        mean_tokens avg_tokens seq._length;
+        mean_tokens avg_tokens seq._length action_tokens_mean;
         learning_rate: learning_rate lr optim/lr optim/learning_rate;
         loss: ~loss ~train_loss policy_loss actor_loss act_loss pg_loss training_loss grpo_loss total_loss;
         accuracy: ~accuracy ~accuracies acc train_accuracy correct success success_rate train_success_rate
