@@ -209,6 +209,7 @@ SITUATIONS: dict[str, tuple[str, ...]] = {
     "evaluation falls": ("take checkpoint", "compare prompts", "lower rate", "KL term", "log KL"),
     "evaluation constant": ("evaluated policy", "update path"),
     "evaluation stays": ("compare prompts", "take checkpoint", "KL term", "log KL"),
+    "goal parts": ("read completions", "judge by task", "take checkpoint", "KL term", "log evaluation"),
     "mostly solved": ("harder prompts", "take checkpoint", "score checkpoints", "stop"),
     "solved": ("take checkpoint", "harder prompts"),
     "ended": ("take checkpoint", "score checkpoints", "harder prompts"),

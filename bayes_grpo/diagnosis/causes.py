@@ -15,6 +15,7 @@ from bayes_grpo.diagnosis.actions import ACTIONS, advice
 from bayes_grpo.diagnosis.calm import calm
 from bayes_grpo.diagnosis.facts import Facts, fall_of
 from bayes_grpo.diagnosis.few_rows import late_findings
+from bayes_grpo.diagnosis.goals import parted_goal
 from bayes_grpo.diagnosis.looks import looks_of
 from bayes_grpo.diagnosis.mode import Episode, failure_names
 from bayes_grpo.diagnosis.modes.dynamical_instability import evaluation_lost
@@ -271,6 +272,14 @@ def _signs(facts: Facts) -> Answer | None:
     return Answer("watch", found, "ended" if facts.ended else "instability signs")
 
 
+def _goal(facts: Facts) -> Answer | None:
+    """A goal next to the reward that does not share its rise."""
+    parted = parted_goal(facts.view)
+    if parted is None:
+        return None
+    return Answer("watch", replace(parted, probability=_SEEN * parted.probability), "goal parts")
+
+
 _FIRST_LOOK = {"reward_hacking": "read completions", "advantage_degeneracy": "mixed prompts"}
 """Mode that is merely possible → name of the look that tells more, where waiting tells nothing."""
 
@@ -322,6 +331,6 @@ def _falls(facts: Facts) -> Answer | None:
 
 CAUSES: tuple[Cause, ...] = (
     _not_finite, _scheduled, _constant, _lost, _failing, _part_falls, _evaluation_constant, _evaluation, _form, _swings,
-    _solved, _far, _other, _signs, _suspected, _falls,
+    _solved, _far, _other, _signs, _goal, _suspected, _falls,
 )  # fmt: skip
 """All causes, the first to apply decides; `calm` follows them."""

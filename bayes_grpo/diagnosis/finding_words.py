@@ -122,6 +122,13 @@ def _component_fell(f: Finding) -> str:
     return f"{kind} {f.signals[0]} fell {from_to(n['best'], n['now'])}{total}"
 
 
+def _goal_parts(f: Finding) -> str:
+    n = f.numbers
+    rose = f"the train reward rose {from_to(n['train_start'], n['train_now'])}"
+    fell = f" ({percent(n['fell'])} chance that it fell)" if n["now"] < n["best"] else ""
+    return f"{rose}{_since(f)} while the {f.signals[0]} went {from_to(n['best'], n['now'])}{fell}"
+
+
 def _evaluation_fell(f: Finding) -> str:
     said = f"{_FELL} while {_ROSE}" if "train_now" in f.numbers else f"{_FELL}{{also}}"
     return said.format(**_fields(f))
@@ -331,6 +338,7 @@ KINDS: Mapping[str, Kind] = {
     "signal_fell": Kind(_FELL),
     "signal_grew": Kind(_signal_grew),
     "component_fell": Kind(_component_fell, basis=_PARTS),
+    "goal_parts": Kind(_goal_parts, basis="the reward and the goal next to it"),
     "scheduled_weight": Kind(
         "only {name} falls, as a scheduled weight does ({best:.2g} to {now:.2g}), and takes the total from "
         "{total_best:.2g} to {total_now:.2g}; the other components rest",

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from bayes_grpo.diagnosis.facts import Facts
+from bayes_grpo.diagnosis.goals import parted_goal
 from bayes_grpo.diagnosis.modes.idle_steps import dead_path
 from bayes_grpo.diagnosis.records import Finding
 from bayes_grpo.diagnosis.status import Status
@@ -59,5 +60,10 @@ def _no_signal(facts: Facts, status: Status) -> Finding | None:
     return Finding(kind="idle_rows", numbers=numbers, probability=p)
 
 
-LOOKS: tuple[Look, ...] = (_no_signal,)
+def _goal(facts: Facts, status: Status) -> Finding | None:
+    """A goal that does not share the rise of the reward, where the finding is another."""
+    return None if status.alarming or status.finding.kind == "goal_parts" else parted_goal(facts.view)
+
+
+LOOKS: tuple[Look, ...] = (_goal, _no_signal)
 """All of them, in the order in which they are said."""

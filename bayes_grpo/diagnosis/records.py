@@ -24,8 +24,8 @@ FindingKind = Literal[
     "plateaued", "truncated_completions", "form_without_task", "length_collapse",
     # What a log shows of them.
     "not_finite", "constant_reward", "lost_reward", "instability_signs", "signal_fell", "signal_grew",
-    "component_fell", "scheduled_weight", "swings", "evaluation_fell", "evaluation_stays", "solved", "mostly_solved",
-    "at_ceiling", "evaluation_constant",
+    "component_fell", "goal_parts", "scheduled_weight", "swings", "evaluation_fell", "evaluation_stays",
+    "solved", "mostly_solved", "at_ceiling", "evaluation_constant",
     # Runs without failure.
     "ended", "ended_flat", "rising", "rising_on", "risen", "holding", "at_rest", "flat",
     # Logs with too little information.

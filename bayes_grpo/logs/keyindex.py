@@ -125,7 +125,8 @@ def normal(key: str) -> str:
 _ENGLISH = {
     "平均": "mean", "均值": "mean", "奖励": "reward", "标准差": "std", "总": "total", "训练": "train", "验证": "eval",
     "评估": "eval", "测试": "eval", "步数": "step", "步骤": "step", "步": "step", "轮次": "epoch", "损失": "loss",
-    "学习率": "learning_rate", "梯度范数": "grad_norm", "准确率": "accuracy", "长度": "length", "回复": "response",
+    "学习率": "learning_rate", "梯度范数": "grad_norm", "准确率": "accuracy",
+    "答案正确率": "accuracy", "正确率": "accuracy", "长度": "length", "回复": "response",
     "响应": "response", "生成": "completion", "截断": "truncated", "比例": "ratio", "比": "ratio", "率": "ratio",
     "KL散度": "kl", "kl散度": "kl", "熵": "entropy", "区间": "interval",
     "평균": "mean", "보상": "reward", "단계": "step", "스텝": "step", "구간": "interval", "손실": "loss",

@@ -96,3 +96,34 @@ def test_groups_without_variance_stand_on_the_first_screen_of_an_open_verdict_an
         assert [x["sentence"] for x in found.to_dict()["status"]["looks"]] == [x.sentence for x in found.status.looks]
     lost = np.repeat([0.6, 0.1], 20) + 0.02 * rng.standard_normal(40)
     assert diagnose(make_run(steps(40), lost, signals={"reward_std": dead})).status.looks == ()
+
+
+def test_an_accuracy_that_falls_while_the_reward_rises_is_a_look_and_one_that_rises_too_is_none():
+    """The reward rose to its end, and nothing was said of the accuracy, which had been best in the middle."""
+    step = np.arange(100.0, 1000.0, 100.0)
+    reward = np.array([0.8, 1.05, 1.15, 1.2, 1.24, 1.26, 1.3, 1.42, 1.5])
+    parted = np.array([0.5, 0.74, 0.81, 0.85, 0.88, 0.88, 0.84, 0.81, 0.85])
+    shared = np.array([0.5, 0.6, 0.65, 0.68, 0.72, 0.74, 0.76, 0.81, 0.85])
+    found = diagnose(make_run(step, reward, signals={"accuracy": parted})).status
+    assert (found.status, found.finding.kind, found.finding.signals) == ("watch", "goal_parts", ("accuracy",))
+    assert found.finding.numbers["fell"] > 0.5
+    assert found.headline.startswith("The train reward rose from 1.3 to 1.5 since about step 600 while the accuracy")
+    assert found.action.kind == "look"
+    assert diagnose(make_run(step, reward, signals={"accuracy": shared})).status.status == "fine"
+    cut = np.full(9, 0.9)
+    other = diagnose(make_run(step, reward, signals={"accuracy": parted, "completions_clipped_ratio": cut})).status
+    assert other.finding.kind == "truncated_completions"
+    assert [x.kind for x in other.looks] == ["goal_parts"]
+    solved = np.array([0.5, 0.9, 0.97, 0.98, 0.99, 0.985, 0.99, 0.985, 0.99])
+    assert diagnose(make_run(step, reward, signals={"accuracy": solved})).status.status == "fine"
+
+
+def test_a_task_that_falls_under_a_total_that_format_raises_is_a_look():
+    rng = np.random.default_rng(8)
+    half = np.repeat([0.0, 1.0], 40) * np.linspace(-1.0, 1.0, 80)
+    task = 0.6 - 0.15 * half + 0.02 * rng.standard_normal(80)
+    form = 0.2 + 0.5 * np.linspace(0.0, 1.0, 80) + 0.02 * rng.standard_normal(80)
+    parts = {"correctness_reward": task, "style_reward": form}
+    found = diagnose(make_run(steps(80), task + form, components=parts)).status
+    assert "correctness_reward" in {x for f in (found.finding, *found.looks) for x in f.signals}
+    assert not found.alarming
