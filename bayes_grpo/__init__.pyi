@@ -3,7 +3,7 @@
 from .analysis.analyze import AnalysisSettings as AnalysisSettings
 from .analysis.analyze import analyze as analyze
 from .analysis.result import Analysis as Analysis
-from .analysis.result import forecast_given as forecast_given
+from .analysis.result import conditional_forecast as conditional_forecast
 from .backtesting import Backtest as Backtest
 from .backtesting import backtest as backtest
 from .batches.batch import batch as batch

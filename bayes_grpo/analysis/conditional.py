@@ -13,7 +13,7 @@ from bayes_grpo.common.document import TONES, Document, sentence_case
 from bayes_grpo.diagnosis.status import Status
 
 
-def given_status(document: Document, status: Status) -> Document:
+def conditional_document(document: Document, status: Status) -> Document:
     """A document under the status of its run: a failure comes first, and the answer is conditional."""
     first = status.action.reason == "costs" or conditional(status)
     own = document.do and not (document.conditional and first)

@@ -197,23 +197,23 @@ def conditional(status: Status | None) -> bool:
     return status is not None and (status.alarming or (status.status == "watch" and status.action.stops))
 
 
-def given(status: Status | None, sentence: str) -> str:
+def conditional_sentence(status: Status | None, sentence: str) -> str:
     """A sentence of a forecast under a status; if that says to stop, it is what comes without a change."""
     if not sentence or not conditional(status):
         return sentence
     return f"{UNCHANGED}{sentence[:1].lower()}{sentence[1:]}"
 
 
-def decision_given(status: Status | None, decision: Decision) -> str:
+def conditional_decision(status: Status | None, decision: Decision) -> str:
     """The sentence of a decision likewise, unless it goes back too."""
-    return decision.sentence if decision.back is not None else given(status, decision.sentence)
+    return decision.sentence if decision.back is not None else conditional_sentence(status, decision.sentence)
 
 
 _RISES = ("rising", "rising_on", "risen")
 """Kinds of findings of a reward that has been rising."""
 
 
-def forecast_given(status: Status, summary: ForecastSummary) -> ForecastSummary:
+def conditional_forecast(status: Status, summary: ForecastSummary) -> ForecastSummary:
     """A forecast with the status of the run, because no path accounts for a failure under way.
 
     Args:
@@ -230,4 +230,4 @@ def forecast_given(status: Status, summary: ForecastSummary) -> ForecastSummary:
         return replace(summary, so_far=f"So far: {sentence_case(status.headline, upper=False)}")
     found = f"{status.named}: {status.headline}"
     notes = (f"{found} What to do about it: bayes-grpo diagnose", *summary.notes)
-    return replace(summary, sentence=given(status, summary.sentence), notes=notes)
+    return replace(summary, sentence=conditional_sentence(status, summary.sentence), notes=notes)

@@ -114,7 +114,7 @@ def forecast(
         ahead = found.forecast.required
         if ahead.undecided:
             raise SettingError(ahead.undecided)
-        summary = bg.forecast_given(status, ahead.summary)
+        summary = bg.conditional_forecast(status, ahead.summary)
         decision = ahead.decision
         stop = None if decision is None else decision.recommended
         events = {} if stop is None else {"recommended stop": stop}

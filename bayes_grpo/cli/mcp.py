@@ -75,7 +75,7 @@ def server_of(folder: Path, pages: Path | None = None) -> MCPServer:
     def forecast(log: str, horizon: float | None = None) -> dict[str, Any]:
         """Where the reward goes from here, with intervals; seconds. ``horizon``: a step; else the planned end."""
         parts = bg.analyze(_read(root, log), ("diagnosis", "forecast"), settings=bg.AnalysisSettings(horizon=horizon))
-        found = bg.forecast_given(parts.diagnosis.required.status, parts.forecast.required.summary)
+        found = bg.conditional_forecast(parts.diagnosis.required.status, parts.forecast.required.summary)
         return marked(found.to_dict(), found.sentence)
 
     def report(log: str) -> dict[str, Any]:

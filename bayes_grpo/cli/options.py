@@ -124,7 +124,7 @@ class OtherParts:
 
     def document(self, result: Any) -> Document:
         """A result as a document, with what is around it."""
-        from bayes_grpo.analysis.conditional import given_status
+        from bayes_grpo.analysis.conditional import conditional_document
         from bayes_grpo.common.document import Sparkline
         from bayes_grpo.views.diagnosis import evaluation_line
         from bayes_grpo.views.view import with_part
@@ -140,7 +140,7 @@ class OtherParts:
         for title, part in self.parts.items():
             document = with_part(document, title, part)
         if self.status is not None:
-            document = given_status(document, self.status)
+            document = conditional_document(document, self.status)
         if self.diagnosis is None:
             return document
         return replace(document, evaluation=evaluation_line(self.diagnosis, finding=bool(document.status)))

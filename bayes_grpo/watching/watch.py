@@ -20,7 +20,7 @@ from typing import Any
 import platformdirs
 
 from bayes_grpo.analysis.analyze import AnalysisSettings, analyze
-from bayes_grpo.analysis.result import Forecasted, Part, decision_given, given
+from bayes_grpo.analysis.result import Forecasted, Part, conditional_decision, conditional_sentence
 from bayes_grpo.batches.unit import fingerprint
 from bayes_grpo.common.errors import BayesGrpoWarning, LogReadError, OutputError, SettingError
 from bayes_grpo.common.files import check_writable, written_whole
@@ -104,11 +104,11 @@ def _outlook(ahead: Forecasted, status: Status | None) -> Outlook:
     """A forecast as a look shows it."""
     summary, decision = ahead.summary, ahead.decision
     shared: dict[str, Any] = {f.name: getattr(summary, f.name) for f in fields(Expected)}
-    shared["sentence"] = given(status, summary.sentence)
+    shared["sentence"] = conditional_sentence(status, summary.sentence)
     return Outlook(
         **shared,
         stop=None if decision is None else decision.recommended,
-        advice="" if decision is None else decision_given(status, decision),
+        advice="" if decision is None else conditional_decision(status, decision),
         take=None if decision is None or decision.choice is None else decision.choice.step,
     )
 

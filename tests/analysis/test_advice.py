@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import bayes_grpo as bg
-from bayes_grpo.analysis.result import UNCHANGED, advised, decision_action, decision_given, given
+from bayes_grpo.analysis.result import UNCHANGED, advised, conditional_decision, conditional_sentence, decision_action
 from bayes_grpo.decision.result import Back, Decision
 from bayes_grpo.diagnosis.records import Action, Finding
 from bayes_grpo.diagnosis.status import MEANING, SEVERITY, Status
@@ -42,30 +42,34 @@ class Expected:
 
 def test_a_forecast_by_itself_says_what_it_does_not_know():
     summary: Any = Expected("the train reward is expected to rise.")
-    told = bg.forecast_given(FAILED, summary)
+    told = bg.conditional_forecast(FAILED, summary)
     assert told.sentence == UNCHANGED + summary.sentence
     assert told.notes[0].startswith("FAILED (90%): The reward fell from 0.6 to 0.1.")
     assert told.notes[1:] == summary.notes
     stops = replace(FAILED, status="watch", finding=replace(FAILED.finding, probability=0.3))
-    assert bg.forecast_given(stops, summary).sentence == UNCHANGED + summary.sentence
+    assert bg.conditional_forecast(stops, summary).sentence == UNCHANGED + summary.sentence
     watch = replace(stops, action=Action(kind="watch"))
-    assert bg.forecast_given(watch, summary).sentence == summary.sentence
-    assert bg.forecast_given(watch, summary).notes[0].startswith("WATCH (30%)")
-    assert bg.forecast_given(FINE, summary) is summary
+    assert bg.conditional_forecast(watch, summary).sentence == summary.sentence
+    assert bg.conditional_forecast(watch, summary).notes[0].startswith("WATCH (30%)")
+    assert bg.conditional_forecast(FINE, summary) is summary
     unlikely: Any = replace(summary, p_gain=0.2)
-    assert bg.forecast_given(FINE, unlikely).so_far == "So far: the reward is rising; no failure detected."
-    assert bg.forecast_given(REST, unlikely) is unlikely
+    assert bg.conditional_forecast(FINE, unlikely).so_far == "So far: the reward is rising; no failure detected."
+    assert bg.conditional_forecast(REST, unlikely) is unlikely
 
 
 def test_nothing_that_is_to_come_changes_what_a_failing_run_needs():
     for decision in (None, decided(0.0), decided(1.0)):
         assert advised(FAILED, ahead(0.99), decision) is FAILED
-    assert given(FAILED, "The reward rises.") == f"{UNCHANGED}the reward rises."
+    assert conditional_sentence(FAILED, "The reward rises.") == f"{UNCHANGED}the reward rises."
     stays = decided(1.0)
-    assert decision_given(FAILED, stays).startswith(UNCHANGED)
+    assert conditional_decision(FAILED, stays).startswith(UNCHANGED)
     back = replace(stays, back=Back(3.0, 0.2, 0.2))
-    assert decision_given(FAILED, back).startswith("Stop, and go back to the checkpoint of about step 3: ")
-    assert given(FINE, "The reward rises.") == given(None, "The reward rises.") == "The reward rises."
+    assert conditional_decision(FAILED, back).startswith("Stop, and go back to the checkpoint of about step 3: ")
+    assert (
+        conditional_sentence(FINE, "The reward rises.")
+        == conditional_sentence(None, "The reward rises.")
+        == "The reward rises."
+    )
 
 
 def test_the_forecast_and_the_costs_say_whether_to_go_on():

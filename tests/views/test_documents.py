@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bayes_grpo import diagnose, fit, forecast, summarize
-from bayes_grpo.analysis.conditional import given_status
+from bayes_grpo.analysis.conditional import conditional_document
 from bayes_grpo.analysis.result import conditional
 from bayes_grpo.common.document import Document, Sparkline, section, shows, table
 from bayes_grpo.common.intervals import Interval
@@ -45,7 +45,7 @@ def test_the_first_screen_answers_in_few_words(kind: str):
         assert words_before_the_table(document) <= MOST_BEFORE
         assert document.table is not None
         assert document.docs
-    given = given_status(view(ahead), top.status)
+    given = conditional_document(view(ahead), top.status)
     assert words_before_the_table(given) <= MOST_BEFORE
     own = view(ahead).do if not conditional(top.status) else top.status.action.sentence
     assert given.do == own
@@ -69,7 +69,7 @@ def test_a_failure_comes_before_the_answer():
     hacking = Finding(kind="reward_hacking", step=onset, probability=0.9, severity="the gold fell")
     found = Status("failing", hacking, Action(kind="start_over"))
     document = Document("run", "The reward rises until step 9.", do="go on.")
-    given = given_status(document, found)
+    given = conditional_document(document, found)
     assert given.first_lines == (
         "FAILING (90%): Reward hacking since about step 4.",
         "The gold fell. If nothing changes: the reward rises until step 9.",
@@ -77,17 +77,17 @@ def test_a_failure_comes_before_the_answer():
         "going back to.",
     )
     next_run = replace(document, do="start the next run with group size 4.", conditional=False)
-    assert given_status(next_run, found).do == next_run.do
+    assert conditional_document(next_run, found).do == next_run.do
 
 
 def test_what_to_do_now_answers_the_question_of_the_command():
     """A run that is done is diagnosed with checkpoints to score; what a forecast says to do is its own."""
     done = Status("done", Finding(kind="at_rest", probability=0.9), Action(kind="score_checkpoints"))
     own = Document("run", "The reward stays.", do="no further gain expected.")
-    assert given_status(own, done).do == own.do
-    assert given_status(replace(own, do=""), done).do == done.action.sentence
+    assert conditional_document(own, done).do == own.do
+    assert conditional_document(replace(own, do=""), done).do == done.action.sentence
     priced = replace(done, action=replace(done.action, reason="costs"))
-    assert given_status(own, priced).do == priced.action.sentence != own.do
+    assert conditional_document(own, priced).do == priced.action.sentence != own.do
 
 
 def test_a_sparkline_marks_events_on_a_terminal_alone():
