@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from bayes_grpo import Run
 
 SIGNAL_CHOICES = ("auto", "reward", "eval")
-_NEAR_MOST = 2000
+_MOST_NAMES = 2000
 """Names of a folder among which a similar one is sought."""
 _BUILT_IN = Path(__file__).parents[1] / "regimes" / "built_in"
 """One module for each regime, of the regime's name (`bayes_grpo.regimes.registry`)."""
@@ -82,7 +82,7 @@ def check_logs_exist(logs: Iterable[str | Path]) -> None:
     local = [x for x in paths if not x.startswith("wandb:") and not glob.has_magic(x)]
     if local and len(local) == len(paths) and not any(os.path.lexists(x) for x in local if "\0" not in x):
         raise LogReadError(
-            f"{plain(local[0], 200)}: expected a log file, found nothing there; {_near(Path(local[0]))}check the path"
+            f"{plain(local[0], 200)}: expected a log file, found nothing there; {_similar(Path(local[0]))}check the path"
         )
 
 
@@ -101,10 +101,10 @@ def horizon(horizon: float | None, run: Run) -> None:
         )
 
 
-def _near(path: Path) -> str:
+def _similar(path: Path) -> str:
     """A similar name in the folder of a path, as a question."""
     with suppress(OSError, ValueError):
-        some = [x.name for x in islice(path.parent.iterdir(), _NEAR_MOST)]
+        some = [x.name for x in islice(path.parent.iterdir(), _MOST_NAMES)]
         found = get_close_matches(path.name, some, 1, 0.75)
         return f"is {plain(found[0], 100)} meant? " if found else ""
     return ""

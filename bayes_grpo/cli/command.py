@@ -27,7 +27,7 @@ def command(*examples: str) -> Callable[[Callable[..., None]], Callable[..., Non
         examples: Calls that work, without the program's name; they end the command's help.
     """
 
-    def made(function: Callable[..., None]) -> Callable[..., None]:
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
         hints = get_type_hints(function, include_extras=True)
         groups = {name: hint for name, hint in hints.items() if inspect.isclass(hint) and is_dataclass(hint)}
         flags: list[inspect.Parameter] = []
@@ -51,7 +51,7 @@ def command(*examples: str) -> Callable[[Callable[..., None]], Callable[..., Non
         vars(run)["examples"] = examples
         return run
 
-    return made
+    return decorate
 
 
 def _flag(name: str, annotation: Any, default: Any) -> inspect.Parameter:

@@ -9,13 +9,13 @@ import typer
 
 import bayes_grpo as bg
 from bayes_grpo.cli.command import command
-from bayes_grpo.cli.options import THERE, OutputWithPlot, Reading, RewardPart, Seed, Signal
+from bayes_grpo.cli.options import EXISTING_LOGS, OutputWithPlot, Reading, RewardPart, Seed, Signal
 from bayes_grpo.cli.printing import progress_bar
 
 
 def _recipe(name: str) -> Any:
     return typer.Option(
-        metavar="LOG ...", help=f"Logs of recipe {name}, one a seed, FILE#RUN likewise.", callback=THERE
+        metavar="LOG ...", help=f"Logs of recipe {name}, one a seed, FILE#RUN likewise.", callback=EXISTING_LOGS
     )
 
 
@@ -30,7 +30,7 @@ def compare_runs(
         typer.Argument(
             help="Two logs or folders of logs, A and B, or --a and --b; FILE#RUN is one of several runs in a file.",
             metavar="A B",
-            callback=THERE,
+            callback=EXISTING_LOGS,
         ),
     ] = None,
     a: Annotated[list[str] | None, _recipe("A")] = None,

@@ -89,13 +89,13 @@ ReferenceRunsFlag = Annotated[
     ),
 ]
 LOGS = "Log file, output directory, a store's file or folder, or several W&B chart exports."
-THERE = checks.callback(checks.check_logs_exist)
-LogFile = Annotated[list[Path], typer.Argument(help=LOGS, callback=THERE)]
+EXISTING_LOGS = checks.callback(checks.check_logs_exist)
+LogFile = Annotated[list[Path], typer.Argument(help=LOGS, callback=EXISTING_LOGS)]
 LogNames = Annotated[
     list[str],
     typer.Argument(
         help="Logs of several runs: files, folders, patterns in quotes, FILE#RUN for one of several runs in a file.",
-        callback=THERE,
+        callback=EXISTING_LOGS,
     ),
 ]
 

@@ -92,7 +92,7 @@ def watch(
         reset_state=reset_state,
         progress=screen.report,
     )
-    last = screen.shown(looks)
+    last = screen.show(looks)
     if until_alarm and last is not None and last.alarmed:
         raise typer.Exit(EXIT_FAILING)
 
@@ -106,7 +106,7 @@ class _Screen:
         self._update: Update | None = None
         self._status = ""
 
-    def shown(self, looks: Iterator[Update]) -> Update | None:
+    def show(self, looks: Iterator[Update]) -> Update | None:
         """Shows all looks; the last of them, None without one."""
         if self._json or not sys.stdout.isatty():
             for update in looks:
