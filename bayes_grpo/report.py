@@ -13,8 +13,8 @@ from bayes_grpo.analysis.analyze import PARTS, AnalysisSettings, analyze
 from bayes_grpo.analysis.result import Analysis, Part
 from bayes_grpo.common.document import Document, Drawing, shows
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.common.files import written_whole
-from bayes_grpo.common.results import Shown, json_safe
+from bayes_grpo.common.files import atomic_write
+from bayes_grpo.common.results import Displayed, json_safe
 from bayes_grpo.common.runtime import StageProgress, or_silent
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Run
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Report(Shown):
+class Report(Displayed):
     """A page.
 
     Attributes:
@@ -71,7 +71,7 @@ def save_report(report: Report, path: str | Path) -> Path:
     Raises:
         OutputError: The place cannot be written to.
     """
-    with written_whole(path) as temporary:
+    with atomic_write(path) as temporary:
         temporary.write_text(report.html(), encoding="utf-8")
     return Path(path)
 

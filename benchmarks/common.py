@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import expm
 
-from bayes_grpo.common.files import written_whole
+from bayes_grpo.common.files import atomic_write
 from bayes_grpo.common.results import json_safe
 
 KEPT_PACKAGES = ("bayes-grpo", "jax", "numpyro", "arviz")
@@ -67,7 +67,7 @@ def keep(name: str, result: Mapping[str, Any], folder: Path = RESULTS) -> Path:
     }
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.json"
-    with written_whole(path) as temporary:
+    with atomic_write(path) as temporary:
         temporary.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     return path
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bayes_grpo.common.errors import MissingExtraError, OutputError
-from bayes_grpo.common.files import check_writable, written_whole
+from bayes_grpo.common.files import atomic_write, check_writable
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.results import Result, json_safe
 from bayes_grpo.common.text import counted
@@ -102,7 +102,7 @@ def write_table(frame: pd.DataFrame, path: Path) -> None:
     Raises:
         OutputError: The place cannot be written to.
     """
-    with written_whole(path) as temporary:
+    with atomic_write(path) as temporary:
         if path.suffix.lower() == ".parquet":
             frame.to_parquet(temporary, engine="pyarrow", index=False)
         else:

@@ -65,7 +65,7 @@ def outcomes(
     if executor is not None:
         started = _on_executor(task, arguments, executor)
     elif jobs == 1:
-        started = _here(task, arguments)
+        started = _run_serially(task, arguments)
     else:
         started = _in_processes(task, arguments, jobs)
     with closing(started) as found:
@@ -78,7 +78,7 @@ def check_jobs(jobs: int) -> None:
         raise SettingError(f"expected a whole number of processes of at least 1, found {jobs!r}", parameter="jobs")
 
 
-def _here(task: ParallelTask, arguments: Sequence[Any]) -> Generator[TaskOutcome]:
+def _run_serially(task: ParallelTask, arguments: Sequence[Any]) -> Generator[TaskOutcome]:
     for place, argument in enumerate(arguments):
         try:
             yield TaskOutcome(place, task(argument), None)

@@ -30,7 +30,7 @@ def file_and_run(name: str) -> tuple[str, str]:
 
 
 @contextmanager
-def written_whole(path: str | Path) -> Iterator[Path]:
+def atomic_write(path: str | Path) -> Iterator[Path]:
     """Yields a temporary path next to ``path`` and moves it into place once the block succeeds.
 
     Args:

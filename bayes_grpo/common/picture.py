@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from bayes_grpo.common.files import check_picture, written_whole
+from bayes_grpo.common.files import atomic_write, check_picture
 from bayes_grpo.common.text import title_lines
 
 if TYPE_CHECKING:
@@ -69,6 +69,6 @@ def save_plot(figure: Figure, path: str | Path) -> Path:
         OutputError: The place cannot be written to, or the suffix is no picture format.
     """
     check_picture(path)
-    with written_whole(path) as temporary:
+    with atomic_write(path) as temporary:
         figure.savefig(temporary, dpi=130, format=Path(path).suffix.lstrip(".").lower())
     return Path(path)

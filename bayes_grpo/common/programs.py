@@ -33,7 +33,7 @@ import jax
 import numpy as np
 import platformdirs
 
-from bayes_grpo.common.files import written_whole
+from bayes_grpo.common.files import atomic_write
 from bayes_grpo.common.runtime import cores
 
 VARIABLE = "BAYES_GRPO_CACHE"
@@ -249,7 +249,7 @@ def _lowered(
     made = export.export(_traced(make, options, treedef))(*leaves)
     with suppress(Exception):  # a full disk costs seconds, not the result
         text = bytes(made.serialize())
-        with written_whole(file) as temporary:
+        with atomic_write(file) as temporary:
             temporary.write_bytes(hashlib.sha256(text).digest() + text)
     return jax.jit(made.call).lower(*leaves)  # the same text from now on, by which XLA's cache knows it
 

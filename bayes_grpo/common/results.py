@@ -54,14 +54,14 @@ _LONGEST = 200
 """Characters of a sentence in a short text; of a value a tenth."""
 
 
-class Shown:
+class Displayed:
     """Base of what sessions and notebooks show: one line in place of all numbers, and in a notebook a document."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Keeps `dataclass` from writing a text of a hundred thousand numbers: it leaves alone what a class has."""
         super().__init_subclass__(**options)
         if "__repr__" not in vars(cls):
-            cls.__repr__ = Shown.__repr__
+            cls.__repr__ = Displayed.__repr__
 
     def __repr__(self) -> str:
         """Its class and sentence, on one line; without a sentence, its fields, shortened."""
@@ -86,7 +86,7 @@ def headline_of(result: object) -> str:
     return ""
 
 
-class Result(Shown):
+class Result(Displayed):
     """Base of results, which are frozen dataclasses.
 
     Attributes:

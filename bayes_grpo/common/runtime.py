@@ -35,7 +35,7 @@ def release_memory() -> None:
             ctypes.CDLL(None).malloc_trim(0)
 
 
-_HEAPS, _OWN_PAGES = -8, -3
+_ARENA_MAX, _MMAP_THRESHOLD = -8, -3
 """`mallopt`'s parameters M_ARENA_MAX and M_MMAP_THRESHOLD (glibc's malloc.h)."""
 _LARGE = 1 << 20
 
@@ -50,8 +50,8 @@ def keep_little_memory() -> None:
     if sys.platform == "linux" and not any(name.startswith("MALLOC_") for name in os.environ):
         with suppress(OSError, AttributeError):  # another C library
             library = ctypes.CDLL(None)
-            library.mallopt(_HEAPS, cores())
-            library.mallopt(_OWN_PAGES, _LARGE)
+            library.mallopt(_ARENA_MAX, cores())
+            library.mallopt(_MMAP_THRESHOLD, _LARGE)
 
 
 Progress = Callable[[str], None]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayes_grpo.common.errors import FitFileError
-from bayes_grpo.common.files import written_whole
+from bayes_grpo.common.files import atomic_write
 from bayes_grpo.common.text import clean
 from bayes_grpo.fitting.result import FORMAT, Fit, model_hash
 from bayes_grpo.regimes import REGIMES
@@ -42,7 +42,7 @@ def save_fit(fit: Fit, path: str | Path) -> None:
     group = encoded["sample_stats"].dataset
     encoded["sample_stats"].dataset = group.assign(diverging=group["diverging"].astype("int8"))
     encoded.attrs = dict(encoded.attrs) | {"checksum": _checksum(encoded)}
-    with written_whole(path) as temporary:
+    with atomic_write(path) as temporary:
         encoded.to_netcdf(temporary, engine="h5netcdf", encoding=_encoding(encoded))
 
 

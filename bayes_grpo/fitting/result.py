@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 
 import numpy as np
 
-from bayes_grpo.common.results import About, Shown
+from bayes_grpo.common.results import About, Displayed
 from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.groups import ROOT, Group, group, groups_in, tree_of
 from bayes_grpo.fitting.sampling.nuts import Convergence, ParameterCheck
@@ -35,7 +35,7 @@ FORMAT = 5
 
 
 @dataclass(frozen=True, eq=False)
-class Fit(Shown):
+class Fit(Displayed):
     """A posterior with its data.
 
     Attributes:

@@ -14,7 +14,7 @@ import numpy as np
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import band
-from bayes_grpo.common.results import Shown
+from bayes_grpo.common.results import Displayed
 from bayes_grpo.common.runtime import Progress, or_silent
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.forecasting.events import shipped_event_rates
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Forecast(Shown):
+class Forecast(Displayed):
     """Posterior-predictive paths, averaged over regimes.
 
     Attributes:

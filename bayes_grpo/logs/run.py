@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayes_grpo.common.errors import FitError, SettingError
-from bayes_grpo.common.results import Shown, json_safe
+from bayes_grpo.common.results import Displayed, json_safe
 from bayes_grpo.common.text import StepName, clean, counted, listed
 from bayes_grpo.logs.settings import CLOSED, Setting, Settings
 
@@ -71,7 +71,7 @@ _OF_TOTAL = ("reward_std", "frac_reward_zero_std", "accuracy", "gold_reward")
 
 
 @dataclass(frozen=True, eq=False)
-class Run(Shown):
+class Run(Displayed):
     """One training run as it was logged. Immutable; arrays are read-only.
 
     Attributes:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.common.files import written_whole
+from bayes_grpo.common.files import atomic_write
 from bayes_grpo.common.results import json_safe
 from bayes_grpo.common.text import clean
 from bayes_grpo.probing.estimate import Measured, OptimizerKind, Probe
@@ -36,7 +36,7 @@ def save_probes(probes: Sequence[Probe], path: str | Path) -> None:
     if not probes:
         raise SettingError("save_probes: expected at least one probe, found none")
     content = {"format": PROBES_FORMAT, "kind": "probes", "probes": json_safe(probes)}
-    with written_whole(path) as temporary:
+    with atomic_write(path) as temporary:
         temporary.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
 
 

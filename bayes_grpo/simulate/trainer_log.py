@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from bayes_grpo.common.errors import OutputError, SettingError
-from bayes_grpo.common.files import undo_on_exit, written_whole
+from bayes_grpo.common.files import atomic_write, undo_on_exit
 from bayes_grpo.common.results import json_safe
 from bayes_grpo.simulate.settings import Numbers, Structure
 from bayes_grpo.simulate.training import Trajectory
@@ -174,7 +174,7 @@ def write_json(path: str | os.PathLike[str], content: Any) -> Path:
     """Writes JSON so that the file is either whole or untouched: a temporary file in its folder, then a rename."""
     target = Path(path)
     text = json.dumps(content, indent=1, allow_nan=False) + "\n"
-    with written_whole(target) as temporary:
+    with atomic_write(target) as temporary:
         temporary.write_text(text, encoding="utf-8")
     return target
 

@@ -23,7 +23,7 @@ from bayes_grpo.analysis.analyze import AnalysisSettings, analyze
 from bayes_grpo.analysis.result import Forecasted, Part, conditional_decision, conditional_sentence
 from bayes_grpo.batches.unit import fingerprint
 from bayes_grpo.common.errors import BayesGrpoWarning, LogReadError, OutputError, SettingError
-from bayes_grpo.common.files import check_writable, written_whole
+from bayes_grpo.common.files import atomic_write, check_writable
 from bayes_grpo.common.programs import forget_programs
 from bayes_grpo.common.runtime import Progress, or_silent, release_memory
 from bayes_grpo.common.text import plain
@@ -275,7 +275,7 @@ def save_memory(memory: Memory, path: Path) -> None:
     if path.parent == FOLDER:
         with suppress(OSError):  # the line below says what is wrong
             FOLDER.mkdir(parents=True, exist_ok=True)
-    with written_whole(path) as temporary:
+    with atomic_write(path) as temporary:
         temporary.write_text(json.dumps({"format": _FORMAT} | memory.to_dict()), encoding="utf-8")
 
 

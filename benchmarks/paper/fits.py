@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayes_grpo.common.errors import BayesGrpoError
-from bayes_grpo.common.files import written_whole
+from bayes_grpo.common.files import atomic_write
 from bayes_grpo.common.results import json_safe
 from bayes_grpo.common.sampling import seed_of
 from bayes_grpo.fitting.draws import Draws, SmoothedDraws, fast_posterior, smoothed_at
@@ -197,7 +197,7 @@ def kept(folder: Path, name: str, make: Any) -> Any:
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
         content = json_safe(make())
-        with written_whole(path) as temporary:
+        with atomic_write(path) as temporary:
             temporary.write_text(json.dumps(content), encoding="utf-8")
     return json.loads(path.read_text(encoding="utf-8"))
 

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from bayes_grpo import read_log
-from bayes_grpo.common.files import written_whole
+from bayes_grpo.common.files import atomic_write
 from bayes_grpo.logs.settings import Provenance
 from bayes_grpo.logs.signals import SIGNALS, HealthyRange, healthy_text
 from bayes_grpo.logs.trainer import Trainer
@@ -200,7 +200,7 @@ def page() -> str:
 
 def main() -> None:
     """Writes the page and keeps its counts."""
-    with written_whole(PAGE) as temporary:
+    with atomic_write(PAGE) as temporary:
         temporary.write_text(page(), encoding="utf-8")
     cells = sum(len(sample.places()) for sample in SAMPLES)
     keep("formats", {"trainers": len(SAMPLES), "places": len(PLACES), "cells": cells})

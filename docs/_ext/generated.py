@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bayes_grpo.common.files import written_whole
+from bayes_grpo.common.files import atomic_write
 from benchmarks.paper.pictures import draw_all
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ def generate(app: Sphinx) -> None:
         path = docs / name
         path.parent.mkdir(exist_ok=True)
         if not path.exists() or path.read_text(encoding="utf-8") != text:
-            with written_whole(path) as temporary:
+            with atomic_write(path) as temporary:
                 temporary.write_text(text, encoding="utf-8")
     draw_all(docs / "_paper")
 

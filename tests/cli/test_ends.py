@@ -15,7 +15,7 @@ import pytest
 from bayes_grpo.cli.printing import EXIT_ENDED, EXIT_INTERRUPTED
 from bayes_grpo.cli.signals import ended_by_signals
 from bayes_grpo.common.errors import OutputError
-from bayes_grpo.common.files import folder_for_a_while, undo_all, undo_on_exit, written_whole
+from bayes_grpo.common.files import atomic_write, folder_for_a_while, undo_all, undo_on_exit
 from tests.helpers.selection import few
 
 ROWS = "".join(f"{s},{0.1 + s / 100}\n" for s in range(1, 40))
@@ -51,8 +51,8 @@ STUCK = {
         "    while True:\n        try:\n            sum(range(10**6))\n        except BaseException: pass"
     ),
     "half-way through a file": (
-        "    import sys, time\n    from bayes_grpo.common.files import folder_for_a_while, written_whole\n"
-        "    with folder_for_a_while(), written_whole('out.txt') as path:\n"
+        "    import sys, time\n    from bayes_grpo.common.files import folder_for_a_while, atomic_write\n"
+        "    with folder_for_a_while(), atomic_write('out.txt') as path:\n"
         "        path.write_text('half'); print('half', flush=True); time.sleep(30)"
     ),
     "with workers": (
@@ -129,7 +129,7 @@ def test_what_is_under_way_is_taken_back_and_what_is_done_is_not(tmp_path):
         undo_on_exit(lambda: 1 / 0),
         folder_for_a_while() as folder,
         suppress(OutputError),
-        written_whole(tmp_path / "a.txt") as path,
+        atomic_write(tmp_path / "a.txt") as path,
     ):
         undo_all()
         assert not folder.exists()

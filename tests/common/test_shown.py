@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import bayes_grpo as bg
-from bayes_grpo.common.results import Result, Shown
+from bayes_grpo.common.results import Displayed, Result
 from tests.helpers.runs import make_run, rising_run
 
 
@@ -52,6 +52,6 @@ def test_every_result_shows_itself_by_the_one_base():
     public |= {"Backtest", "Sweep", "Compared", "Plan", "Batch", "Report"}
     for name in dir(bg):
         getattr(bg, name)
-    kinds = {x for x in subclasses(Shown) if x.__module__.startswith("bayes_grpo")}
+    kinds = {x for x in subclasses(Displayed) if x.__module__.startswith("bayes_grpo")}
     assert public <= {x.__name__ for x in kinds}
-    assert all(x.__repr__ is Shown.__repr__ for x in kinds)
+    assert all(x.__repr__ is Displayed.__repr__ for x in kinds)

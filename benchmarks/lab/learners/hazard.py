@@ -21,7 +21,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from bayes_grpo import forecasting
-from bayes_grpo.common.files import written_whole
+from bayes_grpo.common.files import atomic_write
 from bayes_grpo.forecasting.events import HAZARDS, EventRates, Rate, chances
 from benchmarks.common import keep
 from benchmarks.lab.learners.hazard_cases import Case, events_counted, lab_cases, public_cases
@@ -136,7 +136,7 @@ def main() -> None:
         "forecasts": len(cases),
     }
     hazard = learn_hazard(cases, about)
-    with written_whole(options.out) as temporary:
+    with atomic_write(options.out) as temporary:
         temporary.write_text(json.dumps(content_of(hazard), indent=1) + "\n", encoding="utf-8")
     print(json.dumps(result | content_of(hazard), indent=1))
     if options.out == _TARGET:

@@ -22,7 +22,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit, log_expit
 
-from bayes_grpo.common.files import written_whole
+from bayes_grpo.common.files import atomic_write
 from bayes_grpo.planning.outcomes import OUTCOMES_PATH, SETTINGS, FailureRegression
 from benchmarks.common import keep
 from benchmarks.lab.learners.siblings import SiblingPair, sibling_pairs, siblings_in
@@ -163,7 +163,7 @@ def main() -> None:
     options = parser.parse_args()
     pairs = sibling_pairs(siblings_in(options.index))
     rates, counted = rate_pairs(pairs), cases(pairs)
-    with written_whole(OUTCOMES_PATH) as temporary:
+    with atomic_write(OUTCOMES_PATH) as temporary:
         content = {"regression": fitted(rates)._asdict(), "cases": counted}
         temporary.write_text(json.dumps(content) + "\n", encoding="utf-8")
     failed = [pair for pair in pairs if pair.other.failed]

@@ -20,7 +20,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from bayes_grpo import forecasting
-from bayes_grpo.common.files import written_whole
+from bayes_grpo.common.files import atomic_write
 from bayes_grpo.forecasting.pool import BEYOND, FEATURES, Pool
 from benchmarks.common import keep
 from benchmarks.index import repositories
@@ -90,7 +90,7 @@ def main() -> None:
         "forecasts": len(pieces),
     }
     pool = learn_pool(pieces, about)
-    with written_whole(options.out) as temporary:
+    with atomic_write(options.out) as temporary:
         temporary.write_text(json.dumps(content_of(pool), indent=1) + "\n", encoding="utf-8")
     shares = [pool.share(np.array(p.features)) for _, p in pieces]
     if options.out == _TARGET:

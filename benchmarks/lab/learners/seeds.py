@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayes_grpo.common.errors import BayesGrpoError
-from bayes_grpo.common.files import written_whole
+from bayes_grpo.common.files import atomic_write
 from bayes_grpo.families.members import check_alike
 from bayes_grpo.families.readings import RunReading, reading_of
 from bayes_grpo.families.recipes import PATH, RecipeReadings, readings_of_recipes
@@ -160,7 +160,7 @@ def main() -> None:
         "repositories": len({g.repo for g in [*recipes, *families]}),
     }
     found = {"centre": centre, "width": width, "difference": between(families, centre, width), "about": about}
-    with written_whole(options.out) as temporary:
+    with atomic_write(options.out) as temporary:
         temporary.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     if options.out == PATH:
         keep("learn_seeds", found)
