@@ -82,7 +82,7 @@ def check_logs_exist(logs: Iterable[str | Path]) -> None:
     local = [x for x in paths if not x.startswith("wandb:") and not glob.has_magic(x)]
     if local and len(local) == len(paths) and not any(os.path.lexists(x) for x in local if "\0" not in x):
         raise LogReadError(
-            f"{plain(local[0], 200)}: expected a log file, found nothing there; {_similar(Path(local[0]))}check the path"
+            f"{plain(local[0], 200)}: expected a log file, found nothing there; {_hint(Path(local[0]))}check the path"
         )
 
 
@@ -101,7 +101,7 @@ def horizon(horizon: float | None, run: Run) -> None:
         )
 
 
-def _similar(path: Path) -> str:
+def _hint(path: Path) -> str:
     """A similar name in the folder of a path, as a question."""
     with suppress(OSError, ValueError):
         some = [x.name for x in islice(path.parent.iterdir(), _MOST_NAMES)]

@@ -100,8 +100,8 @@ def over_rows(space: StateSpace) -> tuple[list[Array], Callable[[list[Array]], S
 
     def at(row: list[Array]) -> StateSpace:
         values = iter(row)
-        whole = [next(values) if v else leaf for v, leaf in zip(varies, leaves, strict=True)]
-        return StateSpace(space.initial_mean, space.initial_cov, *jax.tree.unflatten(treedef, whole))
+        combined = [next(values) if v else leaf for v, leaf in zip(varies, leaves, strict=True)]
+        return StateSpace(space.initial_mean, space.initial_cov, *jax.tree.unflatten(treedef, combined))
 
     return [leaf for v, leaf in zip(varies, leaves, strict=True) if v], at
 
@@ -167,18 +167,18 @@ def sequential_log_likelihood(space: StateSpace, y: Array) -> Array:
     """
     leaves, treedef = jax.tree.flatten(tuple(space))
 
-    def whole(arrays: list[Any], others: list[Any]) -> StateSpace:
+    def combine(arrays: list[Any], others: list[Any]) -> StateSpace:
         found = [other if array is None else array for array, other in zip(arrays, others, strict=True)]
         return StateSpace(*jax.tree.unflatten(treedef, found))
 
     @jax.custom_jvp
     def density(arrays: list[Any], y: Array) -> Array:
-        return _density_of_rows(whole(arrays, leaves), y)
+        return _density_of_rows(combine(arrays, leaves), y)
 
     @density.defjvp
     def _(primals: tuple[list[Any], Array], tangents: tuple[list[Any], Array]) -> tuple[Array, Array]:
-        along = whole(tangents[0], [0.0] * len(leaves))
-        return _value_and_slope(whole(primals[0], leaves), primals[1], along, tangents[1])
+        along = combine(tangents[0], [0.0] * len(leaves))
+        return _value_and_slope(combine(primals[0], leaves), primals[1], along, tangents[1])
 
     return density([None if isinstance(x, float | int) else x for x in leaves], jnp.asarray(y))
 

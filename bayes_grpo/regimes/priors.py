@@ -55,7 +55,7 @@ def tabulated(parameter: Parameter, distribution: Any) -> Prior:
     total = float(below[-1])
     if not total >= _LEAST_MASS:
         raise PriorError(
-            f"{where}: {parameter.name} {_lies(parameter)}, but {name} puts {1.0 - total:.1%} of its probability "
+            f"{where}: {parameter.name} {_domain(parameter)}, but {name} puts {1.0 - total:.1%} of its probability "
             "elsewhere; truncate it or take another"
         )
     z = _normal_scores(below / total, above / total)
@@ -76,7 +76,7 @@ def point(parameter: Parameter, value: float) -> Prior:
     """
     u = _inverse(parameter, value) if math.isfinite(value) else None
     if u is None:
-        values = {"is positive": "above 0", "lies between 0 and 1": "between 0 and 1"}.get(_lies(parameter), "finite")
+        values = {"is positive": "above 0", "lies between 0 and 1": "between 0 and 1"}.get(_domain(parameter), "finite")
         raise PriorError(
             f"prior for {parameter.name!r}: expected a number {values} to fix {parameter.name} at, found {value!r}"
         )
@@ -115,7 +115,7 @@ def _in_coordinate(parameter: Parameter, distribution: Any) -> tuple[np.ndarray,
         seen = np.array([x for x in inverse if x is not None])
         if len(seen) < 0.5 * len(draws):
             raise PriorError(
-                f"prior for {parameter.name!r}: {parameter.name} {_lies(parameter)}, but most of "
+                f"prior for {parameter.name!r}: {parameter.name} {_domain(parameter)}, but most of "
                 f"{type(distribution).__name__} does not; take another"
             )
         low, middle, high = np.quantile(seen, [0.25, 0.5, 0.75])
@@ -149,7 +149,7 @@ def _at(z: float) -> int:
     return int(np.argmin(np.abs(GRID - z)))
 
 
-def _lies(parameter: Parameter) -> str:
+def _domain(parameter: Parameter) -> str:
     if parameter.transform.positive:
         return "is positive"
     return "is a number" if parameter.transform is REAL else "lies between 0 and 1"

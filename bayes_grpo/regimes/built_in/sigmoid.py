@@ -63,7 +63,7 @@ class Sigmoid(TrendRegime):
         first = jnp.asarray(rows.start)
         steps = first + row_times(rows, weighted=False).nodes
         middle, exponent = values["midpoint"], values["exponent"]
-        share = window_mean(_left(steps, middle, exponent)) / _left(first, middle, exponent)
+        share = window_mean(_remaining_share(steps, middle, exponent)) / _remaining_share(first, middle, exponent)
         return trend_space(share, fluctuation_rows(values, rows), values, marginalized, rows)
 
     def derived(self, values: Mapping[str, Any], table: Series) -> dict[str, Any]:
@@ -78,7 +78,7 @@ class Sigmoid(TrendRegime):
 REGIME = Sigmoid()
 
 
-def _left(step: Array, middle: Array, exponent: Array) -> Array:
+def _remaining_share(step: Array, middle: Array, exponent: Array) -> Array:
     """Share of the gain that is left at a step of the run, 1/(1 + (C/C_mid)^B); 1 at step 0 and before."""
     begun = step > 0
     ratio = jnp.log(jnp.where(begun, step, 1.0)) - jnp.log(middle)
