@@ -33,6 +33,7 @@ class Columns:
         broken: "reward", signal or "rewards/FUNCTION" → rows whose logged value is no number, shape (n,).
         counter: Raw key that counts something else than the step.
         rows_without_rollout: Whether steps between two rollouts have rows of their own, without a reward.
+        evaluated: Raw keys of an evaluation whose names do not say so.
         definitions: Signal → what its key measures, as `Run.definitions`.
     """
 
@@ -48,6 +49,7 @@ class Columns:
     broken: dict[str, np.ndarray] = field(default_factory=dict)
     counter: str | None = None
     rows_without_rollout: bool = False
+    evaluated: frozenset[str] = frozenset()
     definitions: dict[str, str] = field(default_factory=dict)
 
     def use(self, name: str, keys: Sequence[str], text: str = "") -> None:

@@ -76,6 +76,12 @@ class KeyIndex:
                 found.append([self.raw[name] for name in dict.fromkeys(names)])
         return found
 
+    def leave_out(self, keys: Iterable[str]) -> None:
+        """Takes raw keys out of those that are found."""
+        left = frozenset(keys)
+        self.raw = {name: key for name, key in self.raw.items() if key not in left}
+        self.keys = tuple(key for key in self.keys if key not in left)
+
     def columns(self, keys: Sequence[str], what: str) -> list[np.ndarray]:
         """The columns, shape (n,) each, of raw keys that make one quantity together; no trainer has hundreds."""
         if len(keys) > MAX_COLUMNS:

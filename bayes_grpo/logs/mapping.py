@@ -12,6 +12,7 @@ import numpy as np
 
 from bayes_grpo.common.text import clean, listed
 from bayes_grpo.logs.columns import COMPONENT, ENVIRONMENT, Columns
+from bayes_grpo.logs.evaluation_rows import evaluation_block
 from bayes_grpo.logs.keyindex import KeyIndex, normal
 from bayes_grpo.logs.reward_key import no_reward, reward_of
 from bayes_grpo.logs.reward_parts import components_of, environments_of, is_cost
@@ -163,7 +164,7 @@ def _signals(columns: Columns, choices: Choices) -> dict[str, np.ndarray]:
     for derived in (d for t in (columns.trainer, *TRAINERS) for d in t.derived):
         if derived.signal not in signals and (values := _combined(columns, derived)) is not None:
             signals[derived.signal] = values
-    for flat_groups in (_without_contrast, _without_advantages):
+    for flat_groups in (_without_contrast, _skipped_groups, _without_advantages):
         if "frac_reward_zero_std" not in signals and (flat := flat_groups(columns)) is not None:
             signals["frac_reward_zero_std"] = flat
     for divergence in (_weighed_kl, _kl_of_loss):
@@ -217,6 +218,34 @@ def _without_contrast(columns: Columns) -> np.ndarray | None:
     columns.use("frac_reward_zero_std", keys, f"1 - {keys[0]}")
     columns.definitions["frac_reward_zero_std"] = STANDARD
     return 1.0 - values
+
+
+_COUNTED_GROUPS = ("n_groups", "num_groups")
+
+
+def _skipped_groups(columns: Columns) -> np.ndarray | None:
+    """The share of groups that were skipped, shape (n,), by their count beside that of the others, or of all.
+
+    The count of all is the same in every row; None where neither that nor the sum of both is steadier than the other.
+    """
+    first = columns.index.first
+    key, other = (
+        first(("skipped_groups", "n_skipped_groups"), GENERIC.prefixes),
+        first(_COUNTED_GROUPS, GENERIC.prefixes),
+    )
+    if key is None or other is None:
+        return None
+    skipped, counted = columns.index.table.column(key), columns.index.table.column(other)
+    known = np.isfinite(skipped) & np.isfinite(counted)
+    drawn = skipped + counted
+    of_all = known.any() and np.ptp(counted[known]) == 0.0 and np.all(skipped[known] <= counted[known])
+    if not known.any() or not (of_all or np.std(drawn[known]) < np.std(counted[known])):
+        return None
+    total = counted if of_all else drawn
+    words = other if of_all else f"({key} + {other})"
+    columns.use("frac_reward_zero_std", [key, other], f"{key} / {words}")
+    columns.definitions["frac_reward_zero_std"] = STANDARD
+    return skipped / np.where(total > 0.0, total, np.nan)
 
 
 def _without_advantages(columns: Columns) -> np.ndarray | None:
@@ -298,7 +327,17 @@ def _evals(columns: Columns, named: str | None) -> np.ndarray:
         if usable:
             columns.use("eval_reward", usable, f"mean of {', '.join(usable)}" if len(usable) > 1 else "")
             return np.mean(index.columns(usable, "evaluation rewards"), axis=0)
-    return np.full(index.table.n, np.nan)
+    block = evaluation_block(index, columns.step) if columns.trainer is GENERIC else None
+    if block is None:
+        return np.full(index.table.n, np.nan)
+    columns.use("eval_reward", [block.score])
+    columns.evaluated = frozenset(block.keys)
+    columns.notes.append(
+        f"{listed(block.keys, 4)} stand in seldom rows, with a count of what was evaluated: an evaluation, of which "
+        f"{clean(block.score)!r} is read; --column heldout=KEY names another"
+    )
+    index.leave_out(block.keys)
+    return index.table.column(block.score)
 
 
 def _upward(columns: Columns, name: str, key: str, values: np.ndarray) -> np.ndarray:

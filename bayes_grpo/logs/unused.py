@@ -19,7 +19,8 @@ NO_SIGNAL = "no known signal"
 NOT_COMPUTED = "0 in every row, so not computed"
 OURS = "written by bayes-grpo"
 EVALUATION = "of an evaluation, and not its mean reward"
-_REASONS = (EVALUATION, NO_SIGNAL, NOT_COMPUTED, NO_NUMBER, OURS)
+OF_BLOCK = "of the evaluation that is read, and not its score"
+_REASONS = (EVALUATION, OF_BLOCK, NO_SIGNAL, NOT_COMPUTED, NO_NUMBER, OURS)
 COUNTS = re.compile(r"(?:^|[/_])(?:steps?|epoch|iteration|iter|_?timestamp|_?runtime|batch|episode|progress)$")
 
 
@@ -40,6 +41,8 @@ def unused_keys(columns: Columns, used: Iterable[str], read_otherwise: Iterable[
     for key in (key for key in table.keys if key not in taken):
         name = normal(key)
         why = EVALUATION if OF_EVALUATION.search(name) else NO_SIGNAL
+        if key in columns.evaluated:
+            why = OF_BLOCK
         if not table.has_numbers(key):
             why = NO_NUMBER
         elif key in zero:

@@ -7,10 +7,10 @@ from bayes_grpo.logs import read_log
 STEPS = range(1, 9)
 
 
-def rows(total="reward_mean", **columns):
+def rows(whole="reward_mean", /, **columns):
     """Eight rows with a mean reward and other columns, each a number or values by step."""
     found = [{k: x if not isinstance(x, list) else x[s - 1] for k, x in columns.items()} for s in STEPS]
-    return [{"step": s, total: 0.2 + 0.05 * s, **row} for s, row in zip(STEPS, found, strict=True)]
+    return [{"step": s, whole: 0.2 + 0.05 * s, **row} for s, row in zip(STEPS, found, strict=True)]
 
 
 @pytest.mark.parametrize(
@@ -41,3 +41,38 @@ def test_the_size_of_a_penalty_is_read_below_zero():
 )
 def test_the_divergence_beside_the_other_term_of_the_loss_is_its_own_term(columns, kl):
     assert read_log(rows(**columns)).definitions.get("kl") == kl
+
+
+def every(n, values):
+    """Values in every nth row."""
+    return [values[s // n - 1] if s % n == 0 else None for s in STEPS]
+
+
+HALF, RATE, HITS, UNEVEN = [30, 31, 33, 36], [0.5, 0.6, 0.6, 0.9], [0.5, 31 / 60, 0.55, 0.6], (2, 4, 5)
+
+
+@pytest.mark.parametrize(
+    ("columns", "heldout"),
+    [
+        (
+            {"accuracy": every(2, RATE), "hits": every(2, HITS), "n_correct": every(2, HALF)},
+            "hits",
+        ),
+        ({"accuracy": every(2, RATE), "other": every(2, HALF)}, "accuracy"),
+        ({"accuracy": every(2, RATE)}, None),
+        ({"accuracy": every(1, [0.1 * s for s in STEPS]), "other": every(2, HALF), "more": every(2, HALF)}, None),
+        ({k: [0.5 if s in UNEVEN else None for s in STEPS] for k in ("accuracy", "other", "more")}, None),
+    ],
+)
+def test_an_evaluation_in_seldom_rows_is_known_by_what_it_counts(columns, heldout):
+    size = [60 if s in UNEVEN else None for s in STEPS] if "more" in columns else every(2, [60] * 4)
+    assert read_log(rows("mean_reward", total=size, **columns)).keys.get("eval_reward") == heldout
+
+
+@pytest.mark.parametrize(
+    ("groups", "skipped", "share"),
+    [([12, 18] * 4, [8, 2] * 4, 0.4), (8, [4, 2] * 4, 0.5), ([12, 18] * 4, 3, None)],
+)
+def test_skipped_groups_are_those_without_variance(groups, skipped, share):
+    found = read_log(rows(n_groups=groups, skipped_groups=skipped)).signals.get("frac_reward_zero_std", [None])
+    assert found[0] == share
