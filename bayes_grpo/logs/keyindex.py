@@ -156,7 +156,7 @@ _OTHER_WORDS = {
 _OTHER = re.compile(rf"(?<![^\W_])(?:{'|'.join(_OTHER_WORDS)})(?![^\W_])", re.IGNORECASE)
 _WORDS = re.compile("|".join(_ENGLISH))
 _NAMES = re.compile(f"(?:{'|'.join(_ENGLISH)})+")
-_NTH_STEP = re.compile(r"第\s{0,4}(\d{1,12})\s{0,4}步")
+_NTH_STEP = re.compile(r"(?:第\s{0,4}(?=\d{1,12}\s{0,4}步)|(?<=[\[(]))(\d{1,12})\s{0,4}(?:步|스텝|단계|ステップ)")
 
 
 def in_english(text: str) -> str:

@@ -14,7 +14,7 @@ from bayes_grpo.logs.formats import HEAD, Source
 from bayes_grpo.logs.keyindex import KeyIndex, in_english
 from bayes_grpo.logs.settings import Provenance, Setting
 from bayes_grpo.logs.table import Table
-from bayes_grpo.logs.trainers import GENERIC, identify
+from bayes_grpo.logs.trainers import GENERIC, TRAINERS, identify
 
 _BAR = re.compile(r"(\d{1,9})/(\d{1,9}) \[([^\]\n]{0,80})\]?")
 _BAR_TEXT = re.compile(r"[^|}\n]{0,80}?\d{1,3}%(?:\|[^|\n]{0,400}+\|)?\s{0,4}\d{1,9}/\d{1,9} \[[^\]\n]{0,80}\]?")
@@ -25,6 +25,8 @@ _PREPARING = re.compile(
 )
 """What stands before a bar that counts no training."""
 _REWARD = re.compile(r"reward|score|\br_mean|\bmean_r\b|belohnung|r[ei]compens[ae]", re.IGNORECASE)
+REWARD_KEYS = frozenset(k for t in TRAINERS for k in t.keys["reward"] if "/" in k and "*" not in k) | {"train/reward"}
+"""Keys that are a trainer's reward wherever they stand."""
 _TIMED = re.compile(
     r"timing|profiling|duration|_time\b|time[ _]taken|(?:\b|_)(?:cal|calc|calculate|compute)_", re.IGNORECASE
 )
@@ -34,6 +36,8 @@ _PREFIX = re.compile(r"^\s*\([\w.]+ pid=\d+(?:, ip=[\d.:a-f]+)?\)\s?")
 _LOGURU = re.compile(r"\d{4}-\d\d-\d\d [\d:.]{8,15} \| [A-Z]{4,8}\s{1,9}\| [\w.]{1,80}:[\w<>]{1,80}:\d{1,7} - ")
 _LITERAL = re.compile(r"""\s{0,80}\(?(?:"([^"\n]*+)"|'([^'\n]*+)')\)?,?\s{0,80}""")
 """A part of a long text, as Python prints it over several lines."""
+_DECIMAL_COMMA = re.compile(r"(?<![\d.,])(-?0),(\d{1,9})(?!\d|,\d)")
+"""A number below one as much of Europe writes it, "0,35"."""
 _EAST_ASIAN = re.compile("[\u3000-\u9fff\uac00-\ud7af\uff00-\uffef]")
 _EUROPEAN = ("elohnung", "ecompens", "écompens", "icompens", "аград", "ознагражд")
 """What words for a reward in other languages of Europe have in them."""
@@ -90,6 +94,8 @@ def too_long(text: str, longest: int = MAX_LINE) -> tuple[str, ...]:
 def _raw_lines(text: str) -> list[str]:
     if "\x1b" in text:
         text = ANSI.sub("", text)
+    if "0," in text and len(text) <= PASTED and re.search(r"\d\.\d", text) is None:
+        text = _DECIMAL_COMMA.sub(r"\1.\2", text)
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 

@@ -30,6 +30,11 @@ LAYOUTS = {
     "a return": "update {s}, mean return {r}, kl {k}",
     "a rate": "iter {s} success_rate={r} kl={k}",
     "the sum of two parts": "step {s} | correctness: {p} | format: 0.1 | total: {r} | kl: {k}",
+    "columns with the step last": "reward/mean          {r}\nkl/mean              {k}\nglobal_step          {s}\n",
+    "a table of two columns a step": "      Step {s}\n│ env/all/reward/total │ {r} │\n│ kl │ {k} │\n└────┘",
+    "statistics behind their name": "--- step {s} ---\nrewards: mean={r} std=0.4\nadvantages: mean=0.0\nkl: {k}",
+    "a Korean counter": "[{s}스텝] 평균 보상 {r}, KL {k}",
+    "ranks": "[Rank 0] step {s}: reward: {p}, kl: {k}\n[Rank 1] step {s}: reward: {q}, kl: {k}",
     "backticks": "- step `{s}`: reward `{r}`, kl `{k}`",
     "a time in front": "2026-01-01 10:{s}:00,123 step {s} -> reward {r}; kl {k}",
 }
@@ -37,8 +42,10 @@ LAYOUTS = {
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_the_same_rows_are_read_from_every_layout(layout, write):
-    rows = zip(STEPS, REWARDS, KL, strict=True)
-    lines = [LAYOUTS[layout].format(s=s, r=r, k=k, p=round(r - 0.1, 4)) for s, r, k in rows]
+    low = [round(r - 0.1, 4) for r in REWARDS]
+    high = [round(r + 0.1, 4) for r in REWARDS]
+    rows = zip(STEPS, REWARDS, KL, low, high, strict=True)
+    lines = [LAYOUTS[layout].format(s=s, r=r, k=k, p=p, q=q) for s, r, k, p, q in rows]
     run = read_log(write("a.txt", "\n".join(lines)))
     assert run.step.tolist() == list(STEPS)
     np.testing.assert_allclose(run.reward, REWARDS)
@@ -53,10 +60,14 @@ def test_the_same_rows_are_read_from_every_layout(layout, write):
         ("rewards per step: 0.21, 0.25, 0.28", [1, 2, 3], [0.21, 0.25, 0.28]),
         ("history = {'step': [5, 6, 7], 'reward': [0.21, 0.25, 0.28]}", [5, 6, 7], [0.21, 0.25, 0.28]),
         (r"step & reward \\" + "\n" + "\n".join(rf"{s} & 0.{s} \\" for s in (5, 6, 7)), [5, 6, 7], [0.5, 0.6, 0.7]),
+        ("Reward history (last 4 steps): 0.21 0.25 0.28 0.3", [1, 2, 3, 4], [0.21, 0.25, 0.28, 0.3]),
+        ("step 5 | rewards [1.0, 0.0] | loss 0.1\nstep 6 | rewards [1.0, 1.0] | loss 0.2", [5, 6], [0.5, 1.0]),
+        ("Schritt 5: Belohnung 0,5, KL 0,01\nSchritt 6: Belohnung 0,6, KL 0,02", [5, 6], [0.5, 0.6]),
+        ("step 0 gsm8k acc 0.12\nstep 5 gsm8k acc 0.35\nstep 9 gsm8k acc 0.41", [0, 5, 9], [0.12, 0.35, 0.41]),
         ("step 3 -> reward: 0.5\nstep 4 -> reward: 0.6\nstep 5 rewa", [3, 4], [0.5, 0.6]),
     ],
 )
-def test_numbers_that_follow_each_other_are_a_column(text, steps, rewards, write):
+def test_lists_and_lines_of_other_languages(text, steps, rewards, write):
     run = read_log(write("a.txt", text))
     assert run.step.tolist() == steps
     np.testing.assert_allclose(run.reward, rewards)
@@ -79,6 +90,7 @@ def test_an_evaluation_between_the_steps_is_one(write):
         "Sample 1 → reward=1.0\nSample 2 → reward=0.0\nSample 3 → reward=1.0",
         "Question 1: what is 2+2? Reward: 1.0\nQuestion 2: what is 3+5? Reward: 0.0",
         "Model A reward 0.5\nModel B reward 0.6\nModel C reward 0.7",
+        "Name\tState\treward\tStep\nrun-a\tfinished\t0.31\t100\nrun-b\tfinished\t0.44\t100\n",
         "| Metric | Before | After |\n|---|---|---|\n| reward | 0.21 | 0.31 |\n| kl | 0.001 | 0.004 |",
         "reward_weights: [1.0, 0.5]\nnum_generations: 8\nlearning_rate: 1e-6\nmax_steps: 500",
         "Reward function 1: correctness, weight 2.0\nReward function 2: format, weight 0.5",

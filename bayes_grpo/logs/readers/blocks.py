@@ -9,10 +9,9 @@ from itertools import pairwise
 from bayes_grpo.common.text import counted
 from bayes_grpo.logs.formats import Source
 from bayes_grpo.logs.keyindex import normal
-from bayes_grpo.logs.lines import PASTED, is_total_reward, lines_of, names_reward
+from bayes_grpo.logs.lines import PASTED, REWARD_KEYS, is_total_reward, lines_of, names_reward
 from bayes_grpo.logs.readers.console import ASIDE, LEAST_KEYS, LINE_SHARE, Rows, line_reader
 from bayes_grpo.logs.table import to_float
-from bayes_grpo.logs.trainers import TRAINERS
 
 _MAX_LINE_OF_BLOCK = 200
 
@@ -68,8 +67,6 @@ def _block_pairs(text: str) -> list[tuple[str, str]]:
 
 
 _DICT_PAIR = re.compile(r"'([\w./@-]{1,80})':\s?([-+.\deE]{1,40})(?=[,}])")
-_REWARD_KEYS = frozenset(k for t in TRAINERS for k in t.keys["reward"] if "/" in k and "*" not in k) | {"train/reward"}
-"""Keys that are a trainer's reward wherever they stand."""
 
 
 _PANEL = re.compile(r"^╭─{1,400} Metrics ─{1,400}╮\n((?:│[^\n]{0,2000}│\n){1,400})╰─", re.MULTILINE)
@@ -128,7 +125,7 @@ def _block_rows(text: str) -> Rows:
             continue
         if not blocks and line[:1] == "{" and len(pairs := _DICT_PAIR.findall(line)) >= LEAST_KEYS:
             alone[-1].update({name: to_float(value) for name, value in pairs})
-            if not any(normal(name) in _REWARD_KEYS for name in alone[-1]):
+            if not any(normal(name) in REWARD_KEYS for name in alone[-1]):
                 alone.append({})  # the reward of that step stands before the text
         if len(line) > _MAX_LINE_OF_BLOCK:
             continue
@@ -145,13 +142,13 @@ def _block_rows(text: str) -> Rows:
             blocks[-1][1].extend(_block_pairs(line))
         else:
             row = {name: to_float(value) for name, value in _block_pairs(line)}
-            rewards = [name for name in row if normal(name) in _REWARD_KEYS]
+            rewards = [name for name in row if normal(name) in REWARD_KEYS]
             if any(name in alone[-1] for name in rewards):
                 alone.append({})
             if rewards and bar is not None:
                 alone[-1].setdefault(_AT_BAR, float(bar[1]))
             alone[-1].update(row)
-    rewarded = any(normal(name) in _REWARD_KEYS for row in alone for name in row)
+    rewarded = any(normal(name) in REWARD_KEYS for row in alone for name in row)
     pasted = len(text) <= PASTED
     kept = rewarded or pasted
     if pasted and not rewarded and len(alone[-1]) >= LEAST_KEYS:

@@ -9,12 +9,14 @@ from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source
 from bayes_grpo.logs.lines import names_reward, nothing_found
 from bayes_grpo.logs.table import Table, to_float
 
-_CHART = re.compile(r"^[ \t]*xychart(?:-beta)?\b[^\n]*\n((?:(?![ \t]*```)[^\n]*\n?){1,60})", re.MULTILINE)
-_TITLE = re.compile(r"^[ \t]*title[ \t]+\"?([^\"\n]{1,120})", re.MULTILINE)
-_AXIS = re.compile(r"^[ \t]*y-axis[ \t]+\"([^\"\n]{1,120})\"", re.MULTILINE)
-_STEPS = re.compile(r"^[ \t]*x-axis[^\[\n]{0,120}\[([^\]\n]{1,4000})\]", re.MULTILINE)
-_LINE = re.compile(r"^[ \t]*(?:line|bar)[^\[\n]{0,120}\[([^\]\n]{1,4000})\]", re.MULTILINE)
-_OVER = re.compile(r"\s*(?:\([^()]{0,80}\)\s*)?(?:(?:over|per|by|vs\.?|during)\s.*)?$", re.IGNORECASE)
+_CHART = re.compile(
+    r"^[ \t]{0,20}xychart(?:-beta)?\b[^\n]*\n((?:(?![ \t]{0,20}```)[^\n]*+(?:\n|\Z)){1,60}+)", re.MULTILINE
+)
+_TITLE = re.compile(r"^[ \t]{0,20}title[ \t]{1,20}\"?([^\"\n]{1,120})", re.MULTILINE)
+_AXIS = re.compile(r"^[ \t]{0,20}y-axis[ \t]{1,20}\"([^\"\n]{1,120})\"", re.MULTILINE)
+_STEPS = re.compile(r"^[ \t]{0,20}x-axis[^\[\n]{0,120}\[([^\]\n]{1,4000})\]", re.MULTILINE)
+_LINE = re.compile(r"^[ \t]{0,20}(?:line|bar)[^\[\n]{0,120}\[([^\]\n]{1,4000})\]", re.MULTILINE)
+_OVER = re.compile(r"\s{0,4}(?:\([^()]{0,80}\)\s{0,4})?(?:(?:over|per|by|vs\.?|during)\s.*)?$", re.IGNORECASE)
 """The end of a title, "Average Batch Reward (Accuracy) Over Steps"."""
 _DIGITS = re.compile(r"\d{1,12}(?:\.\d{1,3})?")
 

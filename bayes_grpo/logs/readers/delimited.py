@@ -238,7 +238,7 @@ def _is_step(name: str) -> bool:
 
 def _is_runs_table(names: list[str]) -> bool:
     plain = {name.strip().lower() for name in names}
-    return "name" in plain and len(plain & _TABLE_MARKS) >= 2
+    return "name" in plain and ("state" in plain or len(plain & _TABLE_MARKS) > 1)
 
 
 _TEXT = ("string", "large_string")

@@ -18,6 +18,7 @@ from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source
 from bayes_grpo.logs.keyindex import normal, of_evaluation
 from bayes_grpo.logs.lines import (
     PASTED,
+    REWARD_KEYS,
     lines_of,
     names_reward,
     nothing_found,
@@ -65,7 +66,10 @@ _NUMBER = re.compile(
 _WORD = re.compile(r"[^\W\d][\w./@%-]{0,80}")
 _SERIES = re.compile(rf"(?<![\w@.,/+-])(?>{_DIGITS})(?>\s{{0,4}}(?:,|{_ARROW})\s{{0,4}}{_DIGITS}(?![\w.])){{1,500}}+")
 """Numbers that follow each other."""
-_BETWEEN = re.compile(rf"\s{{0,4}}(?:,(?!\d{{3}}(?:\D|\Z))|{_ARROW})\s{{0,4}}")
+_SPACED = re.compile(rf"(?<=[:=\[]) ?{_DIGITS}(?>[ ]{{1,4}}{_DIGITS}(?![\w.])){{3,500}}+\s?(?=\]|\Z)")
+"""At least four numbers between spaces up to the end of a line."""
+_ASIDE = re.compile(r"\([^()]{0,80}\)")
+_BETWEEN = re.compile(rf"\s{{0,4}}(?:,(?!\d{{3}}(?:\D|\Z))|{_ARROW})\s{{0,4}}|\s{{1,4}}")
 _STEP = re.compile(
     r"(?:(?:global|training|train|optimizer|grpo|rl|outer)_){0,3}(?:steps?|iterations?|iters?|it|updates?)"
 )
@@ -75,11 +79,11 @@ _STEPS_BEHIND = re.compile(
 )
 _MEAN = "(?:(?:mean|avg|average|train|training|total|raw|step|batch|rollout|current|overall|ep)_){0,4}"
 _REWARDED = re.compile(
-    rf"{_MEAN}(?:rewards?(?:_scores?)?|returns?|scores?|rew|r)(?:_(?:mean|avg))?(?:_(?:per|by)_(?:step|iteration|update|epoch))?"
+    rf"{_MEAN}(?:rewards?(?:_scores?)?|returns?|scores?|rew|r)(?:_(?:mean|avg|total|history))?(?:_(?:per|by)_(?:step|iteration|update|epoch))?"
 )
 """Names of no more than a reward."""
 _SHORT = re.compile(rf"{_MEAN}(?:r|rew)(?:_(?:mean|avg))?")
-_RATE = re.compile(rf"{_MEAN}(?:accuracy|acc|solved|(?:success|solve|pass|win|correct)(?:_rate)?)")
+_RATE = re.compile(rf"(?:{_MEAN}|\w{{1,20}}_)(?:accuracy|acc|solved|(?:success|solve|pass|win|correct)(?:_rate)?)")
 _PART = re.compile(r"\w{2,40}_rewards?|rewards?_\w{2,40}|total", re.IGNORECASE)
 _OF_ONE = re.compile(
     r"\W{0,9}(?:sample|completion|question|prompt|problem|example|answer|response|generation|model|task|method|run)s?"
@@ -87,6 +91,10 @@ _OF_ONE = re.compile(
     re.IGNORECASE,
 )
 """How a line begins that is on one completion, prompt or model."""
+_STATISTIC = re.compile(r"(?:mean|avg|std|min|max|median|sum|μ|σ)", re.IGNORECASE)
+"""A name that says what a number is of that named before it, as in "rewards: mean=0.3 std=0.4"."""
+_COLUMN_GAP = "  "
+"""What stands at least between a name and its number in columns."""
 _STEP_NAME, _PLACE, _EVALUATED = "step", "", "evaluated"
 _KNOWN = frozenset(key for keys in GENERIC.keys.values() for key in keys)
 _STOP = frozenset((
@@ -122,7 +130,10 @@ def _last(name: str) -> str:
 
 
 def _rewarded(name: str) -> bool:
-    return _REWARDED.fullmatch(_last(name)) is not None
+    """Whether a name, or the end of a key of several parts, says no more than that it is a reward."""
+    known = normal(name)
+    ends = (_last(name), "_".join(known.split("/")[-2:]))
+    return known in REWARD_KEYS or any(_REWARDED.fullmatch(end) for end in ends)
 
 
 def _reads_like_reward(name: str) -> bool:
@@ -187,12 +198,20 @@ class _Scan:
     def _of_segment(self, segment: str, first: bool) -> Iterator[_Mention]:
         """The mentions of a part of a line; the ``first`` of them may begin with its place."""
         at = 0
+        head = ""  # the name of what statistics are of
         for number in _NUMBER.finditer(segment):
-            words = segment[at : number.start()].rstrip()
+            before = segment[at : number.start()]
+            words = before.rstrip()
             place = first and at == 0 and not words and number[1].isdigit()
             at = number.end()
-            linked = words[-1:] in (":", "=")
-            name = _name(words.rstrip(" :="), linked)
+            linked = words[-1:] in (":", "=") or before.endswith(_COLUMN_GAP)
+            words, _, statistic = words.rstrip(" :=").rpartition(" ")
+            if _STATISTIC.fullmatch(statistic) and words.endswith(":"):
+                head = _name(words.rstrip(" :="), linked=True)
+            elif not (_STATISTIC.fullmatch(statistic) and not words.strip()):
+                head = ""
+            words = f"{words} {statistic}"
+            name = f"{head}/{statistic}" if head else _name(words, linked)
             if not words.strip(" :="):
                 name = self._waiting
                 linked = bool(name)
@@ -219,26 +238,45 @@ def _value(name: str, number: str, of: str | None) -> float:
     return value / float(of or 1) if share else value
 
 
+def _lists_in(line: str) -> Iterator[tuple[str, list[float], tuple[int, int]]]:
+    """Names of a line, the numbers that follow each other behind them, and where these stand."""
+    at = 0
+    for pattern in (_SERIES, _SPACED):
+        for numbers in pattern.finditer(line):
+            name = _name(_MARKS.split(_ASIDE.sub("", line[at : numbers.start()]).rstrip(" :=[("))[-1], linked=True)
+            at = numbers.end()
+            values = [to_float(x) for x in _BETWEEN.split(numbers[0].strip())]
+            if name and len(values) > 1 and all(map(math.isfinite, values)):
+                yield name, values, numbers.span()
+
+
 def _series(text: str) -> dict[str, list[float]]:
-    """Numbers that follow each other behind a name: those of rewards, and others of as many, the steps among them."""
+    """Numbers that follow each other behind a name: those of rewards, and others of as many, the steps among them.
+
+    A name that comes again and again with such numbers is that of the completions of each row, and no series.
+    """
     found: dict[str, list[float]] = {}
     for line, _ in lines_of(text) if len(text) <= PASTED else ():
-        plain = _WRAPPED.sub(r"\1", _NONE.sub("", line))
-        at = 0
-        for numbers in _SERIES.finditer(plain):
-            name = _name(_MARKS.split(plain[at : numbers.start()].rstrip(" :=[("))[-1], linked=True)
-            at = numbers.end()
-            values = [to_float(x) for x in _BETWEEN.split(numbers[0])]
-            if name and len(values) > 1 and all(map(math.isfinite, values)):
-                found.setdefault(_STEP_NAME if _STEP.fullmatch(_last(name)) else name, values)
+        for name, values, _ in _lists_in(_WRAPPED.sub(r"\1", _NONE.sub("", line))):
+            if name in found:
+                return {}
+            found[_STEP_NAME if _STEP.fullmatch(_last(name)) else name] = values
     lengths = [len(values) for name, values in found.items() if _reads_like_reward(name)]
     return {name: values for name, values in found.items() if lengths and len(values) == lengths[0]}
+
+
+def _with_means(line: str) -> str:
+    """A line in which a list of the rewards of its completions is their mean."""
+    for name, values, (start, end) in reversed([*_lists_in(line)]):
+        if _reads_like_reward(name):
+            line = f"{line[:start].rstrip(' [(')}: {sum(values) / len(values):.6g} | {line[end:].lstrip(' ])')}"
+    return line
 
 
 def _mentions(text: str) -> list[_Mention]:
     scan = _Scan()
     lines = (line for line, _ in lines_of(text) if len(line) <= _LONGEST_LINE and not _OF_ONE.match(line))
-    return [mention for line in lines for mention in scan.of_line(line)]
+    return [mention for line in lines for mention in scan.of_line(_with_means(line))]
 
 
 def _records(mentions: Sequence[_Mention]) -> tuple[list[dict[str, float]], float]:
