@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -45,6 +46,39 @@ def name_runs(columns: Collection[str], within: str = "") -> bool:
         return True
     kinds = {_DIGITS.sub("#", name) for name in columns}
     return all(map(_DIGITS.search, columns)) and len(columns) >= 2 * len(kinds)
+
+
+_OF_RUN = re.compile(r"(\w{1,80}?)_((?:v|run_?|seed_?)\d{1,9}|a|b|before|after)")
+"""A name that ends as one run's does."""
+_NEEDS_MORE = ("a", "b", "before", "after")
+"""Ends that a name may have for another reason."""
+
+
+def runs_by_end(columns: Mapping[str, list[Any]]) -> dict[str, dict[str, list[Any]]]:
+    """Run → its columns by their names without the run's, where rewards differ by nothing but it; else nothing.
+
+    ``reward_log_v1`` beside ``reward_log_v2`` are two runs where no other list reads like a reward; "_a" and "_b" where
+    another list has both ends too. Columns without an end are those of all runs.
+    """
+    names = {key: found for key in columns if (found := _OF_RUN.fullmatch(key)) is not None}
+    rewards = [key for key in columns if names_reward((key,))]
+    if len(rewards) < 2 or any(key not in names for key in rewards) or len({names[key][1] for key in rewards}) > 1:
+        return {}
+    ends = [names[key][2] for key in rewards]
+    stem = names[rewards[0]][1]
+    others = Counter(found[1] for found in names.values() if found[2] in ends and found[1] != stem)
+    if any(end in _NEEDS_MORE for end in ends) and len(ends) not in others.values():
+        return {}
+    shared = {key: values for key, values in columns.items() if key not in names or names[key][2] not in ends}
+    own = {end: {names[k][1]: v for k, v in columns.items() if k in names and names[k][2] == end} for end in ends}
+    return {end: {**shared, **lists} for end, lists in own.items()}
+
+
+def of_run[T](values: Mapping[str, T], run: str, runs: Collection[str]) -> dict[str, T]:
+    """Values by name, those whose name ends as another run's left out, and those of the run without its end."""
+    ends = {key: found[2] if (found := _OF_RUN.fullmatch(key)) is not None else "" for key in values}
+    kept = {key: value for key, value in values.items() if ends[key] not in runs}
+    return kept | {key.removesuffix(f"_{run}"): value for key, value in values.items() if ends[key] == run}
 
 
 def richest_part(document: dict[str, Any]) -> str | None:

@@ -22,7 +22,7 @@ _WRAPPERS = (
     "results/", "result/", "event/", "record/", "body/", "jsonpayload/", "attributes/", "summary/",
 )  # fmt: skip
 """Objects that scripts put a row's metrics into."""
-_OF_ALL_ROWS = re.compile(r"_history$")
+_OF_ALL_ROWS = re.compile(r"_(?:history|log)$")
 """The end of a name of a list of values, one a row."""
 _ASIDE = re.compile(r"([^()]{1,80})_\(([^()]{1,80})\)")
 """A name with a remark behind it, "test reward (against the base)"."""

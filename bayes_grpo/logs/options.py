@@ -65,7 +65,7 @@ _KNOWN: Mapping[str, tuple[OptionCheck, str]] = {
     "momentum_convention": (_one_of("heavy_ball", "ema"), ""),
     "refresh_interval": (_STEPS, "refresh_interval"),
     "schedule": (_one_of("logged", "constant", "linear", "cosine"), "schedule lr_scheduler_type lr_schedule"),
-    "total_steps": (_STEPS, "total_steps max_steps num_steps n_steps steps"),
+    "total_steps": (_STEPS, "total_steps max_steps num_steps n_steps steps training_steps"),
     "logging_window": (_STEPS, "logging_window logging_steps"),
     "reward_low": (_FINITE, "reward_low"),
     "reward_high": (_FINITE, "reward_high"),

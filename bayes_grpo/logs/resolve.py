@@ -106,6 +106,7 @@ def resolve_settings(
     found |= settings_of_run(parsed.config, trainer)
     found = _planned_batches(parsed.config, columns, run) | found
     found |= _from_batches({**repeated, **parsed.config}, columns, found.get("group_size", Setting()))
+    found |= _planned_in_rows(columns, run)
     found |= parsed.settings
     found |= _logged(parsed, columns, run, found.get("refresh_interval", Setting()))
     found |= sidecar
@@ -162,6 +163,20 @@ def _planned_batches(config: Mapping[str, Any], columns: Columns, run: Run) -> d
     if not normal(counted_in).endswith("batch") or not len(run.step) or not total >= run.step[-1]:
         return {}
     return {"total_steps": Setting(total, Provenance.CONFIG, f"{key!r} next to the records, a batch a row")}
+
+
+def _planned_in_rows(columns: Columns, run: Run) -> dict[str, Setting]:
+    """Planned steps where every row states them beside the step of the training, which has not passed them."""
+    index = columns.index
+    key = index.first(("max_steps",), GENERIC.prefixes)
+    stated = index.table.column(key or "")
+    stated = stated[np.isfinite(stated)]
+    counted = normal(columns.keys.get("step", "")).rpartition("/")[2]
+    if key is None or counted != "global_step" or not len(run.step) or not len(stated):
+        return {}
+    if np.ptp(stated) > 0 or stated[0] < run.step[-1]:
+        return {}
+    return {"total_steps": Setting(float(stated[0]), Provenance.LOGGED, f"{key!r} in every row")}
 
 
 def _from_batches(config: Mapping[str, Any], columns: Columns, group_size: Setting) -> dict[str, Setting]:

@@ -1,7 +1,10 @@
 """What whole logs of scripts of one's own hold beside their reward: parts, evaluations, runs, steps."""
 
+import json
+
 import pytest
 
+from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.logs import read_log
 
 STEPS = range(1, 9)
@@ -76,3 +79,45 @@ def test_an_evaluation_in_seldom_rows_is_known_by_what_it_counts(columns, heldou
 def test_skipped_groups_are_those_without_variance(groups, skipped, share):
     found = read_log(rows(n_groups=groups, skipped_groups=skipped)).signals.get("frac_reward_zero_std", [None])
     assert found[0] == share
+
+
+RISING, OTHER = [0.1 * s for s in STEPS], [0.05 * s for s in STEPS]
+
+
+def summary(folder, lists):
+    """A file of JSON with lists of numbers and the number of steps."""
+    log = folder / "summary.json"
+    log.write_text(json.dumps(lists | {"training_steps": 90}))
+    return log
+
+
+@pytest.mark.parametrize(
+    ("lists", "one", "other"),
+    [
+        ({"reward_log_v1": RISING, "reward_log_v2": OTHER, "step_log": [10 * s for s in STEPS]}, "v1", "v2"),
+        ({"rewards_seed1": RISING, "rewards_seed2": OTHER}, "seed1", "seed2"),
+        ({"reward_a": RISING, "reward_b": OTHER, "loss_a": RISING, "loss_b": OTHER}, "a", "b"),
+    ],
+)
+def test_lists_of_rewards_that_differ_by_the_end_of_a_run_are_runs(tmp_path, lists, one, other):
+    log = summary(tmp_path, lists)
+    with pytest.raises(LogReadError, match=f"expected one run, found 2: {one}, {other}"):
+        read_log(log)
+    run = read_log(log, run=other)
+    assert list(run.reward) == OTHER
+    assert run.settings.total_steps.value == 90
+    assert run.step[-1] == lists.get("step_log", STEPS)[-1]
+
+
+def test_lists_of_rewards_without_more_are_no_runs(tmp_path):
+    with pytest.raises(LogReadError, match="several that differ: reward_a, reward_b"):
+        read_log(summary(tmp_path, {"reward_a": RISING, "reward_b": OTHER}))
+    assert (
+        list(read_log(summary(tmp_path, {"reward": RISING, "reward_v1": OTHER, "reward_v2": OTHER})).reward) == RISING
+    )
+
+
+@pytest.mark.parametrize(("step", "planned"), [("global_step", 100), ("step", None)])
+def test_planned_steps_beside_the_step_of_the_training(step, planned):
+    found = read_log([{step: s, "reward": 0.1 * s, "max_steps": 100} for s in STEPS])
+    assert found.settings.total_steps.value == planned

@@ -22,8 +22,10 @@ from bayes_grpo.logs.json_columns import (
     name_runs,
     number_lists,
     objects_in,
+    of_run,
     rewards_elsewhere,
     richest_part,
+    runs_by_end,
     with_other_steps,
     with_outer_steps,
 )
@@ -223,8 +225,14 @@ def _of_object(document: dict[str, Any], wanted: str | None) -> Parsed:
             name = chosen_run([*columns], wanted)
             notes = (f"the numbers under {name!r} are taken for rewards",)
             return Parsed(Table.from_columns({"reward": columns[name]}), config, notes=notes, took_run=True)
+        took_run = False
+        if runs := runs_by_end(columns):
+            name = chosen_run([*runs], wanted)
+            columns, part, took_run = runs[name], of_run(part, name, runs), True
+            config = of_run(config, name, runs)
         columns = with_outer_steps(document, path, columns)
-        found = with_other_steps(Parsed(Table.from_columns(columns), config), part, columns)
+        found = Parsed(Table.from_columns(columns), config, took_run=took_run)
+        found = with_other_steps(found, part, columns)
         left = rewards_elsewhere(document, path)
         return (
             found.noted(Caution(f"read from {path or 'the document'!r}, not from {listed(left, 6)}")) if left else found
