@@ -221,7 +221,7 @@ class _Scan:
                 name = _STEP_NAME
             if not name and place:
                 yield _Mention(_PLACE, float(number[1]), float(number[2] or 0))
-            elif _STEP.fullmatch(_last(name)):
+            elif _STEP.fullmatch(_last(name)) and to_float(number[1]).is_integer():
                 evaluated = BEFORE_EVALUATION.search(words[: words.rfind(name)]) is not None
                 yield _Mention(_STEP_NAME, to_float(number[1]), float(number[2] or 0), evaluated)
             elif name and (linked or _known(name)):
@@ -333,7 +333,8 @@ def _rows(text: str) -> tuple[list[dict[str, float]], float]:
         return placed, planned if planned >= max(row[_STEP_NAME] for row in placed) else 0.0
     alike = [row for row in rewarded if row.keys() == rewarded[0].keys()] if rewarded else []
     if len(alike) >= _LEAST_ROWS and len(alike[0]) > 1:
-        return alike, 0.0
+        rest = [row for row in rewarded[-1:] if row.keys() < alike[0].keys()]  # of a text that was cut off
+        return [*alike, *rest], 0.0
     whole = [row for row in rewarded if sum(map(_known, row)) >= _LEAST_KEYS]
     return (whole, 0.0) if len(whole) == 1 and len(text) <= PASTED else ([], 0.0)
 
