@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from sys import intern
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from bayes_grpo.common.text import counted
+from bayes_grpo.logs.bar_steps import NO_BARS, RowBelowBars, SeenBars, is_train, steps_on_bars
 from bayes_grpo.logs.formats import NO_REWARDS, Evidence, Parsed, Reader, Source, parsed_rows
 from bayes_grpo.logs.keyindex import marked_evaluation
 from bayes_grpo.logs.lines import (
@@ -64,23 +64,6 @@ _PANEL = ("│", "┃", "║")
 _MAX_LENGTH = 20_000
 _MAX_DEPTH = 8
 _MAX_COUNT = 64
-_NEARLY = 1.2
-"""Steps of a bar over rows up to which a row is one step, and a few rows are missing."""
-_MAX_BARS = 32
-"""Bars that are kept in mind: loading a model and its data shows a few before the training's."""
-_NO_BARS: Mapping[int, int] = MappingProxyType({})
-
-
-class _Found(NamedTuple):
-    """A row (empty at the end), all bars before the first row, a training's first and last bar since the row before.
-
-    And the number of headings before it.
-    """
-
-    row: dict[str, Any]
-    bars: Mapping[int, int]
-    passed: Mapping[int, tuple[int, int]]
-    section: int = 0
 
 
 def _sniff_console_dict(source: Source) -> Evidence | None:
@@ -112,7 +95,7 @@ def _rows_of(source: Source) -> Parsed:
         notes.append(f"{counted(len(singles), 'dict')} of single completions left out")
     rows = _counted_outcomes(_at_rollouts([means_of_totals(f.row) for f in found]))
     spaces = [{key.partition("/")[0] for key in row} for row in rows]
-    if len(rows) > 1 and all(map(_is_train, rows)) and len(set().union(*spaces)) == sum(map(len, spaces)):
+    if len(rows) > 1 and all(map(is_train, rows)) and len(set().union(*spaces)) == sum(map(len, spaces)):
         return parsed_rows([dict(pair for row in rows for pair in row.items())], notes=notes)  # parts of one row
     if not any(_STEP_KEY.search(k) for row in rows for k in row):
         found = [f._replace(row=marked_evaluation(row)) for f, row in zip(found, rows, strict=True)]
@@ -120,7 +103,7 @@ def _rows_of(source: Source) -> Parsed:
         reward, loss, epoch, closing = (np.array([to_float(f.row.get(k)) for f in found]) for k in names)
         starts, _ = starts_of(np.isfinite(closing), {"reward": reward, "loss": loss}, None, epoch)
         starts = starts or tuple(i for i, (a, b) in enumerate(pairwise(found), 1) if _are_of_two_runs(a, b))
-        rows, total, more = _on_bars([found[i:k] for i, k in pairwise((0, *starts, len(found)))], end)
+        rows, total, more = steps_on_bars([found[i:k] for i, k in pairwise((0, *starts, len(found)))], end)
         total = total or planned_in(source.text)
         return parsed_rows(rows, total_steps=total, notes=(*notes, *more), starts=starts)
     for i, (before, row) in enumerate(pairwise(rows), 1):  # an evaluation in words stands behind the row of its step
@@ -130,9 +113,9 @@ def _rows_of(source: Source) -> Parsed:
     return parsed if parsed.total_steps else replace(parsed, total_steps=planned_in(source.text))
 
 
-def _are_of_two_runs(one: _Found, other: _Found) -> bool:
+def _are_of_two_runs(one: RowBelowBars, other: RowBelowBars) -> bool:
     """Whether two rows with a reward stand below headings of their own, and have few keys in common."""
-    trained = all(_is_train(x.row) and _names_total(x.row) for x in (one, other))
+    trained = all(is_train(x.row) and _names_total(x.row) for x in (one, other))
     shared = len(one.row.keys() & other.row.keys())
     return trained and one.section != other.section and 2 * shared < len(one.row.keys() | other.row.keys())
 
@@ -160,119 +143,6 @@ def _counted_outcomes(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return rows
 
 
-class _Placed(NamedTuple):
-    """The step of each row of a training (None where bars tell none), planned steps, and how they were found."""
-
-    steps: Iterable[float | None] | None = None
-    planned: float | None = None
-    note: str = ""
-
-
-def _on_bars(parts: list[list[_Found]], end: _Found) -> tuple[list[dict[str, Any]], float | None, tuple[str, ...]]:
-    """Rows with the steps that progress bars give them, for each training by itself; planned steps and notes."""
-    found = []
-    for part, following in zip(parts, [*parts[1:], [end]], strict=True):
-        later = {planned for f in following[1:] for planned in f.passed}
-        found.append(_on_bar(part, {k: bar for k, bar in following[0].passed.items() if k not in later}))
-    some = any(place.steps is not None for place in found)
-    rows: list[dict[str, Any]] = []
-    for part, place in zip(parts, found, strict=True):
-        steps = range(1, len(part) + 1) if some and place.steps is None else place.steps
-        rows += [f.row for f in part] if steps is None else _with_steps(part, steps)
-    last = found[-1]
-    return rows, last.planned, (last.note,) if last.note else ()
-
-
-def _with_steps(part: list[_Found], steps: Iterable[float | None]) -> list[dict[str, Any]]:
-    return [{**f.row, "step": step} for f, step in zip(part, steps, strict=True)]
-
-
-def _on_bar(part: list[_Found], after: Mapping[int, tuple[int, int]]) -> _Placed:
-    """The steps of one training, with the bars that came after its last row."""
-    train = [_is_train(f.row) for f in part]
-    closing = [CLOSING[0] in f.row for f in part]
-    for planned in part[0].bars:  # the bar that counts it is seen before every row, and moved on by every train row
-        at = [f.bars.get(planned) for f in part]
-        own = [step or 0 for step, is_train in zip(at, train, strict=True) if is_train]
-        if None not in at and own and own[0] > 0 and all(b > a for a, b in pairwise(own)):
-            latest = np.maximum.accumulate([step or 0 if x else 0 for step, x in zip(at, train, strict=True)])
-            steps = [last if end else x for x, end, last in zip(at, closing, latest.tolist(), strict=True)]
-            return _Placed(steps, float(planned), f"the step is that of the progress bar of {planned}")
-    several = len(part) > 1 and all(train)
-    for planned in part[0].passed:  # or a row stands below the bar of every epoch
-        if several and all(f.passed.get(planned, (0, 0))[1] == planned for f in part):
-            steps = range(planned, planned * len(part) + 1, planned)
-            return _Placed(steps, None, f"the steps are those of progress bars of {planned} each")
-    below = [*(f.passed for f in part[1:]), after]
-    n = sum(train)
-    shown = [bar for bars in below for bar in bars.items()]
-    if n == 1 and shown:
-        planned, (step, _) = shown[0]
-        note = f"the step is that of the progress bar of {planned}, shown below the row"
-        return _Placed([step] * len(part), float(planned), note)
-    for planned in below[0] if several else ():  # or it is below every row, and moves on from row to row
-        steps = [bars.get(planned, (0, 0))[0] for bars in below]
-        if planned not in after:  # the log ends before the bar is shown again
-            steps[-1] = _step_after(steps[:-1], below[-2].get(planned, (0, 0))[1])
-        if all(b > a for a, b in pairwise(steps)):
-            note = f"the step is that of the progress bar of {planned}, shown below each row"
-            return _Placed(steps, float(planned), note)
-    passed = [*part[0].passed.items(), *shown]
-    if not passed:
-        return _Placed()
-    planned, (_, done) = passed[-1]
-    alone = n > 2 and done % n != 0 and done % (n - 1) == 0  # the first row is the first step alone
-    if n < 2 or done < n or (done % n and not alone):
-        shows = f"rows have no step, and the progress bar shows {done} of {planned}"
-        planned_too = float(planned) if n <= done < _NEARLY * n else None  # a row a step, but for a few
-        return _Placed(None, planned_too, f"{shows}; if a row covers several steps: --set logging_window=N")
-    each = done // (n - alone)
-    seen = zip(closing, np.cumsum(train).tolist(), strict=True)
-    steps = [done if end else max(each * (k - alone), 1) for end, k in seen]
-    note = f"the progress bar shows {done} of {planned} steps, so a row covers {each} steps"
-    return _Placed(steps, float(planned), note)
-
-
-def _step_after(steps: list[int], shown: int) -> int:
-    """The step of a last row below which no bar stands any more: the bar's above it, or as far on as the others are."""
-    apart = {b - a for a, b in pairwise(steps)}
-    return shown if shown != steps[-1] or len(apart) != 1 else shown + apart.pop()
-
-
-def _is_train(row: dict[str, Any]) -> bool:
-    return not any(k.startswith(("eval", "train_runtime")) for k in row)
-
-
-class _Bars:
-    """Progress bars up to a row: the last count of each, and the first and last count of each since the row before."""
-
-    def __init__(self) -> None:
-        self.counts: dict[int, int] = {}
-        self.passed: dict[int, tuple[int, int]] = {}
-        self.section = 0
-
-    def see(self, shown: Bars, counting: frozenset[int] | None) -> None:
-        """Moves the bars of a line on; of those that do not count the training the last counts stay.
-
-        The shell of a notebook shows bars without a picture, and below the rows alone.
-        """
-        for done, planned, timed, pictured in shown:
-            if pictured and (counting is None or planned in counting):
-                self.counts.pop(planned, None)
-                self.counts[planned] = done
-            if timed:
-                self.passed[planned] = (self.passed.pop(planned, (done, done))[0], done)
-            for some in (self.counts, self.passed):
-                if len(some) > _MAX_BARS:
-                    del some[next(iter(some))]
-
-    def found(self, row: dict[str, Any]) -> _Found:
-        """A row with the bars before it."""
-        passed = self.passed
-        self.passed = {}
-        return _Found(row, dict(self.counts) if self.counts else _NO_BARS, passed, self.section)
-
-
 def _without_braces(piece: str) -> dict[str, Any]:
     """The row in a line of pairs without braces; empty where it is none."""
     if (found := _NO_BRACES.match(piece)) is None:
@@ -297,8 +167,8 @@ def _joined(lines: Iterable[tuple[str, Bars]]) -> Iterator[tuple[str, Bars]]:
             pairs[pair[1]] = piece
 
 
-def _dicts(log: str) -> Iterator[_Found]:
-    bars = _Bars()
+def _dicts(log: str) -> Iterator[RowBelowBars]:
+    bars = SeenBars()
     counting: frozenset[int] | None = None  # bars that were there before the first row; only those count the training
     text = before = ""  # of a dict that is read, maybe over several lines; and what stands before it
     depth = 0
@@ -320,7 +190,7 @@ def _dicts(log: str) -> Iterator[_Found]:
                         yield bars.found(row)
                     elif counting is not None and evaluated != (row := evaluation_in(piece)):
                         evaluated = row or evaluated
-                        yield from (_Found(row, dict(bars.counts) or _NO_BARS, {}, bars.section),) if row else ()
+                        yield from (RowBelowBars(row, dict(bars.counts) or NO_BARS, {}, bars.section),) if row else ()
                     break
                 at = start.start()
                 depth = 0
@@ -353,7 +223,7 @@ def _dicts(log: str) -> Iterator[_Found]:
     row = parse_dict(before_cut(text))  # the last pasted line may be cut off
     if row and (counting is None or _names_total(row)):
         yield bars.found(_dict_counted(before, row))
-    yield _Found({}, _NO_BARS, bars.passed)
+    yield RowBelowBars({}, NO_BARS, bars.passed)
 
 
 def _names_total(row: Mapping[str, Any]) -> bool:
