@@ -10,12 +10,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayes_grpo.logs.lines import Bars
+from bayes_grpo.logs.table import to_float
 from bayes_grpo.logs.trainings import CLOSING
 
 _NEARLY = 1.2
 """Steps of a bar over rows up to which a row is one step, and a few rows are missing."""
 _MAX_BARS = 32
 """Bars that are kept in mind: loading a model and its data shows a few before the training's."""
+_LEAST_FALLS = 3
+_LINEAR = 0.03
+"""Part by which falls of a linear learning rate differ, and windows from a whole number, by rounding."""
 NO_BARS: Mapping[int, int] = MappingProxyType({})
 
 
@@ -124,6 +128,18 @@ def _on_bar(part: list[RowBelowBars], after: Mapping[int, tuple[int, int]]) -> _
     if not passed:
         return _Placed()
     planned, (_, done) = passed[-1]
+    printed = [f.bars.get(planned, 0) for f, trained in zip(part, train, strict=True) if trained]
+    if n > 1 and printed[0] > 0 and printed[-1] < done:
+        rates = [to_float(f.row.get("learning_rate")) for f, trained in zip(part, train, strict=True) if trained]
+        each = _window_of_blocks(printed, rates, planned)
+        if each is None:
+            late = f"rows have no step, and {n} of them stand behind {printed[-1]} steps on a progress bar that goes on"
+            return _Placed(None, None, f"{late} to {done} of {planned}: which are theirs is not known")
+        steps = [max(each * k, 1) for k in np.cumsum(train).tolist()]
+        note = (
+            f"{n} rows stand behind {printed[-1]} of {planned} steps on the progress bar, so a row covers {each} steps"
+        )
+        return _Placed(steps, float(planned), note)
     alone = n > 2 and done % n != 0 and done % (n - 1) == 0  # the first row is the first step alone
     if n < 2 or done < n or (done % n and not alone):
         shows = f"rows have no step, and the progress bar shows {done} of {planned}"
@@ -134,6 +150,33 @@ def _on_bar(part: list[RowBelowBars], after: Mapping[int, tuple[int, int]]) -> _
     steps = [done if end else max(each * (k - alone), 1) for end, k in seen]
     note = f"the progress bar shows {done} of {planned} steps, so a row covers {each} steps"
     return _Placed(steps, float(planned), note)
+
+
+def _window_of_blocks(printed: list[int], rates: list[float], planned: int) -> int | None:
+    """Steps of a row where rows come in blocks, some time after their steps; None where nothing tells, or both differ.
+
+    The step at which a block is printed is that of its last row, and a linear learning rate falls by as much a row as
+    its steps are of all; ``printed`` has the bar's step for each row, ``rates`` the row's learning rate.
+    """
+    ends = [(k, at) for k, (at, following) in enumerate(pairwise([*printed, 0]), 1) if at != following]
+    windows = {at / k for k, at in ends}
+    by_block = windows.pop() if len(windows) == 1 else 0.5
+    by_rate = _window_of_linear(rates, planned)
+    if by_rate is not None and any(k * by_rate > at for k, at in ends):
+        return None
+    if by_block % 1.0:
+        return by_rate
+    return int(by_block) if by_rate in (None, by_block) else None
+
+
+def _window_of_linear(rates: list[float], planned: int) -> int | None:
+    """Steps of a row whose learning rates fall linearly to 0 at the planned step, by the fall from row to row."""
+    falls = -np.diff(rates)
+    if len(falls) < _LEAST_FALLS or not np.all(falls > 0.0) or np.ptp(falls) > _LINEAR * falls.mean():
+        return None
+    windows = [(planned + more) / (rates[0] / falls.mean() + 1.0) for more in (0, 1)]  # before or after an update
+    found = {round(x) for x in windows if round(x) >= 1 and abs(x - round(x)) <= _LINEAR * x}
+    return found.pop() if len(found) == 1 else None
 
 
 def _step_after(steps: list[int], shown: int) -> int:

@@ -121,3 +121,26 @@ def test_lists_of_rewards_without_more_are_no_runs(tmp_path):
 def test_planned_steps_beside_the_step_of_the_training(step, planned):
     found = read_log([{step: s, "reward": 0.1 * s, "max_steps": 100} for s in STEPS])
     assert found.settings.total_steps.value == planned
+
+
+@pytest.mark.parametrize(
+    ("printed", "falls", "steps"),
+    [
+        ([20, 20, 20, 20], 0, [5, 10, 15, 20]),
+        ([20, 20, 20, 20, 30, 30], 0, [5, 10, 15, 20, 25, 30]),
+        ([22, 22, 22, 22], 5, [5, 10, 15, 20]),
+        ([40, 40, 40, 40], 5, [1, 2, 3, 4]),
+        ([22, 22, 22, 22], 0, [1, 2, 3, 4]),
+    ],
+)
+def test_rows_that_are_printed_late_have_the_step_at_which_their_block_ends(tmp_path, printed, falls, steps):
+    bar, text, shown = " 1%|x| {}/300 [00:01<00:02, 5.00s/it]\r", "", 0
+    for k, at in enumerate(printed, 1):
+        text += bar.format(at) if at != shown else ""
+        text += f"{ {'loss': 0.1, 'reward': 0.1 * k, 'learning_rate': 1e-5 * (1 - falls * k / 300)} }\n"
+        shown = at
+    log = tmp_path / "train.log"
+    log.write_text(text + bar.format(100))
+    run = read_log(log)
+    assert list(run.step) == steps
+    assert any("not known" in note for note in run.notes) == (steps[-1] == 4)
