@@ -31,6 +31,8 @@ _TIMED = re.compile(
     r"timing|profiling|duration|_time\b|time[ _]taken|(?:\b|_)(?:cal|calc|calculate|compute)_", re.IGNORECASE
 )
 """A name of how long something took, as the computation of rewards."""
+_SETTING = re.compile(r"(?:weights?|coef|coefs|model|model_path)\Z", re.IGNORECASE)
+"""The end of a name of what a training is set up with, as "reward_weights"."""
 _MEAN_OF = re.compile(r"(?:mean|avg|average)[_ ]|[_ ](?:mean|avg)\b", re.IGNORECASE)
 _PREFIX = re.compile(r"^\s*\([\w.]+ pid=\d+(?:, ip=[\d.:a-f]+)?\)\s?")
 _LOGURU = re.compile(r"\d{4}-\d\d-\d\d [\d:.]{8,15} \| [A-Z]{4,8}\s{1,9}\| [\w.]{1,80}:[\w<>]{1,80}:\d{1,7} - ")
@@ -102,7 +104,7 @@ def _raw_lines(text: str) -> list[str]:
 def names_reward(keys: Iterable[str]) -> bool:
     """Whether any of the names reads like a reward."""
     words = (key if key.isascii() else in_english(key) for key in keys)
-    return any(_REWARD.search(key) and not _TIMED.search(key) for key in words)
+    return any(_REWARD.search(key) and not _TIMED.search(key) and not _SETTING.search(key) for key in words)
 
 
 _TOTAL = re.compile(

@@ -23,7 +23,9 @@ _RATE = re.compile(
 _NOT_ALONE = re.compile(r"loss|lr|learning|entropy|len|tokens|temp|clip|per_|second|hour|minute|cost|rank|seed")
 """With `_NO_REWARD` and `NOT_A_MEAN`: no reward, even where it is the only column of numbers next to the step."""
 _KL = re.compile(r"(?:^|[/_])kl(?:$|[/_])")
-_PART = re.compile(r"component|bonus|penalty|shaping|moving|running|rolling|smooth|(?:^|[/_])ema(?:[/_]|$)")
+_PART = re.compile(
+    r"component|bonus|penalty|shaping|normali[sz]ed|moving|running|rolling|smooth|(?:^|[/_])ema(?:[/_]|$)"
+)
 """A part of a reward, or its average over earlier rows: no reward where another key may be one."""
 _TENSORBOARD = {"wall_time", "step", "value"}
 """Columns of a curve that was downloaded from TensorBoard."""

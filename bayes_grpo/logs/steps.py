@@ -183,6 +183,13 @@ def over_epochs(columns: Columns) -> None:
         columns.counter = None
         columns.notes.append("steps count within an episode; an episode is a row")
         return
+    whole = columns.index.first(("global_step", "global_steps", "total_steps", "training_step"), GENERIC.prefixes)
+    overall = columns.index.table.column(whole) if whole is not None else np.full(len(step), np.nan)
+    if whole is not None and np.all(np.diff(overall[rows]) > 0.0):
+        columns.use("step", [whole])
+        columns.step = overall
+        columns.notes.append(f"steps count within an epoch; {whole!r} goes on from one {key!r} to the next")
+        return
     begins = np.r_[0, rows[1:][back]]
     ends = [np.nanmax(part) for part in np.split(step, begins[1:])]
     offset = np.cumsum(np.r_[0.0, np.array(ends[:-1]) + (np.nanmin(step) == 0)])

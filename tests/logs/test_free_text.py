@@ -170,3 +170,9 @@ def test_several_lines_of_a_chart_are_no_single_reward(write):
 def test_rewards_above_texts_of_completions_may_be_of_single_samples(write):
     lines = "\n".join(f"- step={s} reward=0.{s}\n  query: …\n  answer: …" for s in (2, 5, 7))
     assert any("single samples" in note for note in read_log(write("a.md", lines)).notes)
+
+
+def test_a_dictionary_of_settings_above_the_lines_is_no_row(write):
+    lines = "\n".join(f"step {s}/13 reward {r} kl 0.001" for s, r in zip(STEPS, REWARDS, strict=True))
+    run = read_log(write("a.log", f"Config: {{'learning_rate': 1e-06, 'reward_weights': [1.0, 0.5]}}\n{lines}\n"))
+    np.testing.assert_allclose(run.reward, REWARDS)
