@@ -44,14 +44,14 @@ class Checkpoints(NamedTuple):
     """Checkpoints that a run can return to, in addition to the policy at the stop.
 
     Attributes:
-        kept: Steps of the saved checkpoints, shape (k,), increasing.
+        saved: Steps of the saved checkpoints, shape (k,), increasing.
         every: Steps between future checkpoints; infinite without any.
         scored: Evaluated steps, shape (e,).
         score: Evaluation reward at these steps, shape (e,).
         noise: Standard deviation of a score, reward; NaN to estimate it from the scores.
     """
 
-    kept: np.ndarray
+    saved: np.ndarray
     every: float = np.inf
     scored: np.ndarray = np.empty(0)
     score: np.ndarray = np.empty(0)
@@ -65,10 +65,12 @@ class Checkpoints(NamedTuple):
         """
         if not self.every > 0.0:
             raise SettingError(f"expected a number of steps above 0, found {self.every:g}", parameter="checkpoints")
-        kept = np.unique(np.asarray(self.kept, float))
+        saved = np.unique(np.asarray(self.saved, float))
         scored = np.asarray(self.scored, float)
         there = np.isfinite(self.score) & (scored <= now)
-        return self._replace(kept=kept[kept <= now], scored=scored[there], score=np.asarray(self.score, float)[there])
+        return self._replace(
+            saved=saved[saved <= now], scored=scored[there], score=np.asarray(self.score, float)[there]
+        )
 
 
 @dataclass(frozen=True)
@@ -156,7 +158,7 @@ def checkpoint_rewards(
         lag: Steps by which a row tells of an older policy.
         seed: Seed.
     """
-    step = np.unique(np.append(checkpoints.kept, now))
+    step = np.unique(np.append(checkpoints.saved, now))
     reward = path.at(step + lag)
     if not len(checkpoints.scored):
         return CheckpointRewards(step, reward, np.zeros(len(reward)))
@@ -235,14 +237,14 @@ def recalled(forecast: Forecast, checkpoints: Checkpoints, seed: int = 0) -> Rec
         SettingError: The forecast has no future step, too few rows, or checkpoints are impossible.
     """
     now = float(forecast.now)
-    kept = checkpoints.checked(float(forecast.now))
+    saved = checkpoints.checked(float(forecast.now))
     step, reward = rewards_at_stops(forecast)
     path = fit_path(forecast.logged_step, forecast.logged, seed=1)
     if path is None:
         raise SettingError("checkpoints: too few rows to rank them; wait for more steps")
     rng = np.random.default_rng(seed)
-    behind = checkpoint_rewards(path, kept, now, forecast.lag, seed)
-    choice = behind.choice(kept)
+    behind = checkpoint_rewards(path, saved, now, forecast.lag, seed)
+    choice = behind.choice(saved)
     # The highest draws of the present go with the highest of the past.
     ranks = np.argsort(np.argsort(reward[:, 0], kind="stable"), kind="stable")
     order = np.argsort(behind.draws[:, -1], kind="stable")
@@ -258,7 +260,7 @@ def recalled(forecast: Forecast, checkpoints: Checkpoints, seed: int = 0) -> Rec
     else:
         picked = past[:, earlier].copy()
         top = np.full(len(reward), known[earlier])
-    to_come = _to_come(kept, now, float(step[-1]))
+    to_come = _future_steps(saved, now, float(step[-1]))
     each = _at(to_come, step, reward)
     shown = each + error * rng.standard_normal(each.shape)
     at_stop = reward + error * rng.standard_normal(reward.shape)
@@ -311,7 +313,7 @@ def _at(places: np.ndarray, step: np.ndarray, paths: np.ndarray) -> np.ndarray:
     return (1.0 - share) * paths[:, before] + share * paths[:, before + 1]
 
 
-def _to_come(checkpoints: Checkpoints, now: float, until: float) -> np.ndarray:
+def _future_steps(checkpoints: Checkpoints, now: float, until: float) -> np.ndarray:
     """Steps of the checkpoints after now."""
     if not np.isfinite(checkpoints.every):
         return np.empty(0)

@@ -130,7 +130,7 @@ class StoppingCosts:
         cost_per_step: Cost of an optimizer step, in any unit.
         value_per_reward: Value of one unit of reward, in the same unit.
         checkpoints: Steps between checkpoints; default: read from the run (`with_checkpoints`).
-        kept: Saved checkpoints; None to keep the policy at the stop.
+        saved: Saved checkpoints; None to keep the policy at the stop.
 
     Raises:
         SettingError: A cost without a value, or an impossible number.
@@ -145,7 +145,7 @@ class StoppingCosts:
     cost_per_step: float | None = None
     value_per_reward: float | None = None
     checkpoints: float | None = None
-    kept: Checkpoints | None = None
+    saved: Checkpoints | None = None
 
     def __post_init__(self) -> None:
         check_amount("cost_per_step", self.cost_per_step)
@@ -169,7 +169,7 @@ class StoppingCosts:
             forecast,
             cost_per_step=self.cost_per_step,
             value_per_reward=1.0 if self.value_per_reward is None else self.value_per_reward,
-            checkpoints=self.kept,
+            checkpoints=self.saved,
         )
 
 
@@ -203,7 +203,7 @@ def with_checkpoints(costs: StoppingCosts, run: Run) -> StoppingCosts:
     planned = run.settings.total_steps.value
     if not len(there) and (every is None or (planned is not None and every >= float(planned))):
         return costs
-    kept = Checkpoints(there, np.inf if every is None else every)
+    saved = Checkpoints(there, np.inf if every is None else every)
     if len(run.eval_step) >= LEAST_SCORES:
-        kept = kept._replace(scored=run.eval_step, score=run.eval_reward)
-    return replace(costs, kept=kept)
+        saved = saved._replace(scored=run.eval_step, score=run.eval_reward)
+    return replace(costs, saved=saved)

@@ -55,15 +55,15 @@ def test_a_swing_is_worth_its_top_whenever_it_is_stopped():
 @pytest.mark.thorough
 def test_the_best_score_is_too_high_by_chance_and_the_picked_one_is_not():
     rng = np.random.default_rng(1)
-    kept, noise, top, mine, optimism = np.arange(10.0, 101.0, 10.0), 0.05, [], [], []
+    saved, noise, top, mine, optimism = np.arange(10.0, 101.0, 10.0), 0.05, [], [], []
     for _ in range(60):
-        true = 0.4 + 0.002 * kept * rng.uniform(0.0, 1.0)
-        rows = np.interp(STEP, kept, true) + 0.03 * rng.standard_normal(len(STEP))
-        score = true - 0.1 + noise * rng.standard_normal(len(kept))  # the evaluation reward lies lower
+        true = 0.4 + 0.002 * saved * rng.uniform(0.0, 1.0)
+        rows = np.interp(STEP, saved, true) + 0.03 * rng.standard_normal(len(STEP))
+        score = true - 0.1 + noise * rng.standard_normal(len(saved))  # the evaluation reward lies lower
         path = fit_path(STEP, rows, seed=1)
-        given = Checkpoints(kept, 10.0, kept, score, noise)
+        given = Checkpoints(saved, 10.0, saved, score, noise)
         choice = checkpoint_rewards(path, given, 100.0).choice(given)
-        best, place = int(np.argmax(score)), int(np.flatnonzero(kept == choice.step)[0])
+        best, place = int(np.argmax(score)), int(np.flatnonzero(saved == choice.step)[0])
         top.append(score[best] - (true[best] - 0.1))
         mine.append(choice.reward.median - (true[place] - 0.1))
         optimism.append(choice.optimism)
@@ -73,34 +73,34 @@ def test_the_best_score_is_too_high_by_chance_and_the_picked_one_is_not():
 
 
 def test_scores_that_part_from_the_rows_are_believed():
-    kept = np.arange(10.0, 101.0, 10.0)
+    saved = np.arange(10.0, 101.0, 10.0)
     path = fit_path(STEP, 0.2 + 0.005 * STEP + 0.01 * np.random.default_rng(0).standard_normal(50), seed=1)
-    parted = Checkpoints(kept, 10.0, kept, 0.5 - np.abs(kept - 40.0) / 200.0, 0.01)
+    parted = Checkpoints(saved, 10.0, saved, 0.5 - np.abs(saved - 40.0) / 200.0, 0.01)
     assert checkpoint_rewards(path, parted, 100.0).choice(parted).step == 40.0
     unscored = parted._replace(scored=np.empty(0), score=np.empty(0))
     assert checkpoint_rewards(path, unscored, 100.0).choice(parted).step == 100.0
     with pytest.raises(SettingError, match="steps above 0"):
-        Checkpoints(kept, 0.0).checked(100.0)
+        Checkpoints(saved, 0.0).checked(100.0)
 
 
-def kept_of(costs=None, source="run", **settings):
+def checkpoints_of(costs=None, source="run", **settings):
     """The checkpoints of a run with a log at some place."""
     run = make_run(STEP, 0.01 * STEP, window=2.0, evals={50.0: 0.3, 100.0: 0.5}, **settings)
-    return with_checkpoints(costs or StoppingCosts(), replace(run, source=str(source))).kept
+    return with_checkpoints(costs or StoppingCosts(), replace(run, source=str(source))).saved
 
 
 def test_checkpoints_come_from_user_folder_or_settings(tmp_path):
-    assert kept_of() is None
-    kept = there(kept_of(save_steps=30.0))
-    assert kept.kept.tolist() == [30.0, 60.0, 90.0]
-    assert kept.every == 30.0
-    assert kept.score.tolist() == [0.3, 0.5]
-    assert kept_of(save_steps=500.0, total_steps=200.0) is None
+    assert checkpoints_of() is None
+    saved = there(checkpoints_of(save_steps=30.0))
+    assert saved.saved.tolist() == [30.0, 60.0, 90.0]
+    assert saved.every == 30.0
+    assert saved.score.tolist() == [0.3, 0.5]
+    assert checkpoints_of(save_steps=500.0, total_steps=200.0) is None
     for name in ("checkpoint-40", "checkpoint-80", "checkpoint-400", "other"):
         (tmp_path / name).mkdir()
     (tmp_path / "log.jsonl").write_text("{}")
-    found = there(kept_of(StoppingCosts(cost_per_step=1.0, value_per_reward=9.0), tmp_path / "log.jsonl"))
-    assert found.kept.tolist() == [40.0, 80.0]
+    found = there(checkpoints_of(StoppingCosts(cost_per_step=1.0, value_per_reward=9.0), tmp_path / "log.jsonl"))
+    assert found.saved.tolist() == [40.0, 80.0]
     assert found.every == 40.0
-    stated = there(kept_of(StoppingCosts(checkpoints=25.0), tmp_path / "log.jsonl"))
-    assert stated.kept.tolist() == [25.0, 50.0, 75.0, 100.0]
+    stated = there(checkpoints_of(StoppingCosts(checkpoints=25.0), tmp_path / "log.jsonl"))
+    assert stated.saved.tolist() == [25.0, 50.0, 75.0, 100.0]
