@@ -82,7 +82,7 @@ def leave_one_out(found: SmoothedDraws, *, refits: int = REFITS, seed: int = 0) 
     draws = found.draws
     step = found.draws.rows.step
     view = az.from_dict(
-        {"posterior": dict(draws.values), "log_likelihood": {"y": found.left_out}},
+        {"posterior": dict(draws.values), "log_likelihood": {"y": found.loo_log_density}},
         dims={"y": ["step"]},
         coords={"step": step},
         sample_dims=["chain", "draw"],

@@ -14,8 +14,8 @@ from bayes_grpo.signals.path import SignalPath
 if TYPE_CHECKING:
     from bayes_grpo.fitting.sensitivity import SummaryRow
 
-KNOWN_DIRECTION = 0.95
-"""Probability from which on the direction of the reward is known."""
+CLEAR_DIRECTION = 0.95
+"""Probability from which on the direction of the reward is clear."""
 PROBABLE_DIRECTION = 0.8
 """Probability from which on the reward has probably moved that way."""
 LOST_SHARE = 0.25
@@ -83,4 +83,4 @@ def past_peak(path: SignalPath) -> bool:
     """Whether a reward rose and has surely lost more than `LOST_SHARE` of its rise to its best level."""
     rise = path.best - path.start
     lost = path.best - path.now
-    return float(np.mean((rise > 0.0) & (lost > LOST_SHARE * rise))) >= KNOWN_DIRECTION
+    return float(np.mean((rise > 0.0) & (lost > LOST_SHARE * rise))) >= CLEAR_DIRECTION

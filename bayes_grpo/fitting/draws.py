@@ -108,18 +108,18 @@ class SmoothedDraws:
         curve: The unforced regime.
         latent: Mean of the latent reward given all rows.
         latent_var: Its variance.
-        left_out: Log density of every row given all others.
-        left_out_mean: Mean of every row given all others.
-        left_out_var: Its variance.
+        loo_log_density: Log density of every row given all others.
+        loo_mean: Mean of every row given all others.
+        loo_var: Its variance.
     """
 
     draws: Draws
     curve: np.ndarray
     latent: np.ndarray
     latent_var: np.ndarray
-    left_out: np.ndarray
-    left_out_mean: np.ndarray
-    left_out_var: np.ndarray
+    loo_log_density: np.ndarray
+    loo_mean: np.ndarray
+    loo_var: np.ndarray
 
     @property
     def curve_mean(self) -> np.ndarray:
@@ -132,7 +132,7 @@ class SmoothedDraws:
         return self.latent.mean((0, 1))
 
     @property
-    def kept(self) -> np.ndarray:
+    def trajectory_draws(self) -> np.ndarray:
         """Draws of each chain whose curves are kept, evenly spread; `TRAJECTORIES` of all chains together at most."""
         chains, draws = self.curve.shape[:2]
         return spread(draws, max(1, TRAJECTORIES // chains))
@@ -142,8 +142,8 @@ class SmoothedDraws:
 
         Evenly spread draws of its latent reward, and rows about it.
         """
-        mean, var = self.latent[:, self.kept], self.latent_var[:, self.kept]
-        noise = self.draws.values["observation_sd"][:, self.kept, None]
+        mean, var = self.latent[:, self.trajectory_draws], self.latent_var[:, self.trajectory_draws]
+        noise = self.draws.values["observation_sd"][:, self.trajectory_draws, None]
         latent = mean + np.sqrt(np.maximum(var, 0.0)) * rng.standard_normal(mean.shape)
         precision = self.draws.rows.precision
         return latent, latent + noise / np.sqrt(precision) * rng.standard_normal(mean.shape)
@@ -194,10 +194,10 @@ def sample_posterior(
         if failed is not None:
             progress("sampling again, more carefully")
             # By the same program: a first run only lengthens the warm-up, more are kept.
-            kept = [chains("careful first chains", failed, settings.retry_target_accept)]
+            retried = [chains("careful first chains", failed, settings.retry_target_accept)]
             for i in range(RETRY_LENGTH):
-                kept.append(chains(f"careful chains {i}", kept[-1], settings.retry_target_accept))
-            return Chain(*(np.concatenate(x, axis=1) for x in zip(*kept[1:], strict=True)))
+                retried.append(chains(f"careful chains {i}", retried[-1], settings.retry_target_accept))
+            return Chain(*(np.concatenate(x, axis=1) for x in zip(*retried[1:], strict=True)))
         # The chains move by the covariance that they begin with: a first run finds it where the points do not.
         first = None if trusted else chains("first chains", None, settings.target_accept)
         return chains("chains", first, settings.target_accept)

@@ -66,7 +66,7 @@ def prior_side(target: Target, seed: int) -> PriorSide:
     return draws | target.regime.derived(draws, table), _drawn(rows, table), rng
 
 
-_PRIOR_RUNS, _POSTERIOR_RUNS, _LEFT_OUT = 1, 2, 3  # streams of a fit's seed
+_PRIOR_RUNS, _POSTERIOR_RUNS, _LOO_DRAWS = 1, 2, 3  # streams of a fit's seed
 
 
 def build_fit(
@@ -80,12 +80,12 @@ def build_fit(
     regime, table, values = draws.regime, draws.rows, draws.values
     prior_draws, prior_rows, rng = prior
     latent, rows = found.measured_again(rng)
-    trajectories = {"curve": found.curve[:, found.kept], "latent": latent, "rows": rows}
+    trajectories = {"curve": found.curve[:, found.trajectory_draws], "latent": latent, "rows": rows}
     trajectories = {k: (("chain", "draw", "step"), v) for k, v in trajectories.items()}
     means = {"latent": ("step", found.latent_mean), "curve": ("step", found.curve_mean)}
     density = replicate(draws.target, values, np.random.default_rng([seed, _POSTERIOR_RUNS]))[1]
-    rng = np.random.default_rng([seed, _LEFT_OUT])
-    left_out = found.left_out_mean + np.sqrt(found.left_out_var) * rng.standard_normal(found.left_out_mean.shape)
+    rng = np.random.default_rng([seed, _LOO_DRAWS])
+    loo_draws = found.loo_mean + np.sqrt(found.loo_var) * rng.standard_normal(found.loo_mean.shape)
     statistics = {
         "energy": chains.energy,
         "lp": -np.asarray(chains.potential),
@@ -104,12 +104,12 @@ def build_fit(
         "prior": _described(of_draws({k: v[None] for k, v in prior_draws.items()}), regime),
         "sample_stats": replace(of_draws(statistics), attrs=asdict(sampler)),
         "joint_log_prior": of_draws(_log_prior(draws)),
-        "log_likelihood": of_rows(found.left_out),
+        "log_likelihood": of_rows(found.loo_log_density),
         "joint_log_likelihood": of_draws({"rows": density}),
-        "posterior_predictive": of_rows(_drawn(left_out, table)),
+        "posterior_predictive": of_rows(_drawn(loo_draws, table)),
         "prior_predictive": of_rows(prior_rows[None]),
         "observed_data": group({"y": ("step", table.y)}, step=table.step),
-        "trajectories": group(trajectories, chain=np.arange(len(latent)), draw=found.kept, step=table.step),
+        "trajectories": group(trajectories, chain=np.arange(len(latent)), draw=found.trajectory_draws, step=table.step),
         "posterior_mean": group(means, step=table.step),
         "priors": priors_to_group(draws.priors, regime.sampled_levels),
         "settings": settings_to_group(run.settings),

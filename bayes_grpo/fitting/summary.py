@@ -13,7 +13,7 @@ from bayes_grpo.common.intervals import LEVEL, Interval, interval, percent, span
 from bayes_grpo.common.results import About, Result, frame_of
 from bayes_grpo.fitting.alternative import AlternativePrior, alternative_prior
 from bayes_grpo.fitting.curve_shape import (
-    KNOWN_DIRECTION,
+    CLEAR_DIRECTION,
     PROBABLE_DIRECTION,
     overshoot_text,
     past_peak,
@@ -134,7 +134,7 @@ class Summary(Result):
         what = self.about.reward
         now = ranged(self.now)
         if not self._has_trend:
-            end = ranged(self._known["fixed_point"])
+            end = ranged(self._posteriors["fixed_point"])
             return f"The {what} stays at {end}: the {self.regime} regime has no trend."
         first, _, best, best_step = self.levels
         if self.past_peak:
@@ -144,7 +144,7 @@ class Summary(Result):
         if likely < PROBABLE_DIRECTION:
             return f"The {what} is {now}; this log cannot tell whether it has grown or fallen."
         verb = "grown" if self.rose > 0.5 else "fallen"
-        sure = "" if likely >= KNOWN_DIRECTION else "probably "
+        sure = "" if likely >= CLEAR_DIRECTION else "probably "
         return f"The {what} has {sure}{verb} from {first:.3g} to {now}{self._rate_text}."
 
     @property
@@ -170,7 +170,7 @@ class Summary(Result):
         return ""
 
     @property
-    def _known(self) -> dict[str, Interval]:
+    def _posteriors(self) -> dict[str, Interval]:
         return {r.name: r.posterior for r in self.rows}
 
     @property
@@ -178,8 +178,8 @@ class Summary(Result):
         """The fixed point, named as what it is; where a risen reward is above it, that other regimes may differ."""
         if not self._has_trend or not self.convergence.passed:
             return ""
-        settles = f"Under a constant learning rate it would settle at {ranged(self._known['fixed_point'])}"
-        if self.rose < KNOWN_DIRECTION or self.past_peak or self._known["fixed_point"].median >= self.now.median:
+        settles = f"Under a constant learning rate it would settle at {ranged(self._posteriors['fixed_point'])}"
+        if self.rose < CLEAR_DIRECTION or self.past_peak or self._posteriors["fixed_point"].median >= self.now.median:
             return f"{settles}."
         return f"{settles}: this regime sees no gain left; bayes-grpo forecast averages several."
 
@@ -191,7 +191,7 @@ class Summary(Result):
         if self._has_trend:
             parts.append(f"Chance that it has grown: {percent(self.rose)}.")
             growth = self.probabilities["growth"]
-            sure = min(growth, self.rose) >= KNOWN_DIRECTION or max(growth, self.rose) <= 1.0 - KNOWN_DIRECTION
+            sure = min(growth, self.rose) >= CLEAR_DIRECTION or max(growth, self.rose) <= 1.0 - CLEAR_DIRECTION
             if "half_gain_step" in known and self.convergence.passed and sure:
                 half = ranged(known["half_gain_step"].posterior)
                 parts.append(f"Half of the change is reached after {half} steps.")

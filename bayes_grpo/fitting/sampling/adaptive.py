@@ -208,7 +208,7 @@ class Proposal:
         base += 1.0 + (a**2).sum(axis=1)[:, None] / _DEGREES
         base += (b**2).sum(axis=1) / _DEGREES
         np.maximum(base, 1.0, out=base)
-        near = (1.0 / _whole_power(np.sqrt(base, out=base), _DEGREES + z.shape[1])).mean(axis=1)
+        near = (1.0 / _integer_power(np.sqrt(base, out=base), _DEGREES + z.shape[1])).mean(axis=1)
         top = log_student_t(self.centre, self.centre, self.narrow, _DEGREES)
         return np.logaddexp(math.log(_WIDE_SHARE) + wide, math.log1p(-_WIDE_SHARE) + top + np.log(near + 1e-300))
 
@@ -280,15 +280,15 @@ def _finite(log_likelihood: np.ndarray) -> np.ndarray:
 def _largest_power(z: np.ndarray, base: np.ndarray, likelihood: np.ndarray) -> float:
     """The largest power ≤ 1 of the likelihood at which the points keep an effective size."""
 
-    def kept(power: float) -> bool:
+    def enough(power: float) -> bool:
         return WeightedPoints(z, base + power * likelihood).effective >= _ADAPTED
 
-    if kept(1.0):
+    if enough(1.0):
         return 1.0
     low, high = 0.0, 1.0
     for _ in range(30):
         middle = 0.5 * (low + high)
-        low, high = (middle, high) if kept(middle) else (low, middle)
+        low, high = (middle, high) if enough(middle) else (low, middle)
     return low
 
 
@@ -299,7 +299,7 @@ def _diagnosed(points: WeightedPoints, power: float, rounds: int) -> WeightDiagn
     return WeightDiagnostics(points.effective, points.pareto_k, half_distance, power, rounds)
 
 
-def _whole_power(x: np.ndarray, n: int) -> np.ndarray:
+def _integer_power(x: np.ndarray, n: int) -> np.ndarray:
     """``x**n`` for a whole n of at least 1 by squaring, a third of the time of NumPy's; x is overwritten."""
     out = None
     while True:
