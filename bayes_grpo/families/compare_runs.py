@@ -18,7 +18,7 @@ from bayes_grpo.common.runtime import Progress, or_silent
 from bayes_grpo.common.sampling import seed_of
 from bayes_grpo.common.text import listed, plain
 from bayes_grpo.families.compared_run import ComparedRun
-from bayes_grpo.families.members import check_alike, read_runs, settings_that_differ
+from bayes_grpo.families.members import check_comparable, read_runs, settings_that_differ
 from bayes_grpo.families.readings import RunReading, reading_of
 from bayes_grpo.families.recipes import (
     FURTHER,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 _MAX_PARTS = 4
 """Parts that the sentence names."""
-_SHOWN = 4000
+_INTERVAL_DRAWS = 4000
 """Draws for intervals."""
 
 
@@ -163,7 +163,7 @@ def compare_runs(
     every = [*both[0], *both[1]]
     _check_two([run for run, _ in both[0]], [run for run, _ in both[1]])
     n = len(both[0])
-    check_alike(every)
+    check_comparable(every)
     runs = [run for run, _ in every]
     unit = float(np.std(np.concatenate([table.y for _, table in every])))
     readings = []
@@ -229,7 +229,7 @@ def _answer(x: Measure, seed: int) -> RecipeAnswer:
     prior = seed_prior()
     rng = np.random.default_rng(seed_of(seed, x.at))
     found = difference_of(x.a, x.b, x.unit, prior)
-    draws = found.draws(_SHOWN, rng)
+    draws = found.draws(_INTERVAL_DRAWS, rng)
     p = float(found.p_better)
     return RecipeAnswer(
         at=x.at,

@@ -36,7 +36,7 @@ _SETTING = re.compile(
     r"(\d+(?:\.\d+)?(?:e[-+m]?\d+)?)(?![a-z\d]|\.\d)",
     re.IGNORECASE,
 )
-_BARE_RATE = re.compile(r"(?<![a-z\d.])(?:\d+(?:\.\d+)?e-\d+|\d+(?:p\d+)?em\d+)(?![a-z\d]|\.\d)", re.IGNORECASE)
+_RATE_ALONE = re.compile(r"(?<![a-z\d.])(?:\d+(?:\.\d+)?e-\d+|\d+(?:p\d+)?em\d+)(?![a-z\d]|\.\d)", re.IGNORECASE)
 """A number of no word that only a learning rate is written as: 5e-06, 5em06."""
 SEED = re.compile(r"(?<![a-z])(seed|run|rep|repeat|repetition|s)[\W_]?\d+(?![.\w])", re.IGNORECASE)
 """Part of a name that numbers repetitions; any other number may be a setting."""
@@ -75,7 +75,7 @@ def settings_in_name(name: str) -> dict[str, float]:
     """
     out = {}
     rest = _SETTING.sub(" ", name)
-    bare = {_number(text) for text in _BARE_RATE.findall(rest)}
+    bare = {_number(text) for text in _RATE_ALONE.findall(rest)}
     if len(bare) == 1:
         out["learning_rate"] = bare.pop()
     for word, number in _SETTING.findall(name):
@@ -130,7 +130,7 @@ class SweepMember(NamedTuple):
 
 
 @dataclass(frozen=True)
-class LeftOutRun(Result):
+class ShortRun(Result):
     """A run without rows enough for the regime.
 
     Attributes:
@@ -171,7 +171,7 @@ def read_runs(logs: RunSources, read: Mapping[str, Any] | None = None, part: str
     return found if part is None else [run.of_part(part) for run in found]
 
 
-def known_settings(run: Run) -> dict[str, Any]:
+def recorded_settings(run: Run) -> dict[str, Any]:
     """Settings from the log, its configuration, the user or else the name; the learning rate is the highest one."""
     known = settings_in_name(run.name) | {
         name: s.given for name, s in run.settings.items() if s.given is not None and name not in _ROWS_ONLY
@@ -182,7 +182,7 @@ def known_settings(run: Run) -> dict[str, Any]:
 
 def settings_that_differ(runs: Sequence[Run]) -> dict[str, list[Any]]:
     """Settings of which two runs state different values, with the value of each run; None where it states none."""
-    known = [known_settings(run) for run in runs]
+    known = [recorded_settings(run) for run in runs]
     values = {name: [k.get(name) for k in known] for name in dict.fromkeys(n for k in known for n in k)}
     return {name: v for name, v in values.items() if len({setting_text(x) for x in v if x is not None}) > 1}
 
@@ -194,7 +194,7 @@ def repetitions(runs: Sequence[Run]) -> tuple[tuple[str, ...], ...]:
     """
     groups: dict[Any, list[str]] = {}
     for run in runs:
-        known = sorted((name, setting_text(value)) for name, value in known_settings(run).items())
+        known = sorted((name, setting_text(value)) for name, value in recorded_settings(run).items())
         groups.setdefault((SEED.sub("", run.name), *known), []).append(plain(run.name, 60))
     return tuple(tuple(group) for group in groups.values() if len(group) > 1)
 
@@ -245,7 +245,7 @@ def _positive(value: Any) -> bool:
 
 def members_of(
     runs: Sequence[Run], vary: Sequence[str], signal: str = "auto"
-) -> tuple[list[SweepMember], tuple[LeftOutRun, ...]]:
+) -> tuple[list[SweepMember], tuple[ShortRun, ...]]:
     """The runs with their rows and settings, and those that the regime cannot be put on.
 
     Args:
@@ -263,7 +263,7 @@ def members_of(
         )
     assumed = {name: x.assumed for name, x in named_settings(runs, vary).items()}
     members: list[SweepMember] = []
-    left_out: list[LeftOutRun] = []
+    left_out: list[ShortRun] = []
     for run in runs:
         try:
             # Noise that a log states moved no exponent of the shared families.
@@ -274,7 +274,7 @@ def members_of(
             for name in vary:
                 with suppress(SettingError):
                     known[name] = _setting(run, name, assumed.get(name))
-            left_out.append(LeftOutRun(run.name, str(error), known, failure_in_short(run)))
+            left_out.append(ShortRun(run.name, str(error), known, failure_in_short(run)))
             continue
         members.append(SweepMember(run, table, {name: _setting(run, name, assumed.get(name)) for name in vary}))
     if len(members) < FEWEST_RUNS:
@@ -289,12 +289,12 @@ def members_of(
                 f"{name}: expected at least two values among {len(members)} runs, found {values.pop():g} alone; "
                 "vary another setting"
             )
-    check_alike([(m.run, m.table) for m in members])
+    check_comparable([(m.run, m.table) for m in members])
     return members, tuple(left_out)
 
 
 def _setting(run: Run, name: str, assumed: float | None) -> float:
-    given = known_settings(run).get(name, assumed)
+    given = recorded_settings(run).get(name, assumed)
     who = plain(run.name, 80)
     if given is None:
         raise SettingError(
@@ -308,7 +308,7 @@ def _setting(run: Run, name: str, assumed: float | None) -> float:
     return value
 
 
-def check_alike(runs: Sequence[tuple[Run, Series]]) -> None:
+def check_comparable(runs: Sequence[tuple[Run, Series]]) -> None:
     """Raises `FitError` where the rewards of two runs cannot be compared."""
     for (one, table), (other, rows) in combinations(runs, 2):
         if why := why_not(one, table, other, rows):

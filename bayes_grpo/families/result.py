@@ -12,7 +12,7 @@ import numpy as np
 from bayes_grpo.common.intervals import LEVEL, Interval, span_text
 from bayes_grpo.common.results import Result, frame_of
 from bayes_grpo.common.text import counted, plain
-from bayes_grpo.families.members import FEWEST_RUNS, LeftOutRun, NamedSetting
+from bayes_grpo.families.members import FEWEST_RUNS, NamedSetting, ShortRun
 from bayes_grpo.fitting.sampling.nuts import Convergence
 from bayes_grpo.signals.loss import rows_collapsed
 
@@ -25,7 +25,7 @@ _SURE = 0.95
 """Probability from which an effect counts as known."""
 _NAMED = 3
 """Collapsed or failed runs that a sentence names."""
-KNOWN = 0.3
+INFORMED_SHARE = 0.3
 """Share of the prior's variance that data have to take away before an exponent counts as informed by them."""
 
 
@@ -78,7 +78,7 @@ class Exponent(Result):
         x = self.posterior
         numbers = f"exponent {span_text(x, '+.2f', level=False)}"
         if self.verdict == "cannot tell":
-            why = ", mostly the prior" if self.contraction < KNOWN else ""
+            why = ", mostly the prior" if self.contraction < INFORMED_SHARE else ""
             return f"The effect of the {setting} on the {self.words} is unclear ({numbers}{why})."
         if self.verdict == "does not move":
             return f"The {setting} does not move the {self.words} ({numbers})."
@@ -131,7 +131,7 @@ class Sweep(Result):
     runs: tuple[SweepRun, ...]
     convergence: Convergence | None
     cautions: tuple[str, ...]
-    left_out: tuple[LeftOutRun, ...] = ()
+    left_out: tuple[ShortRun, ...] = ()
     repetitions: tuple[tuple[str, ...], ...] = ()
     named: tuple[NamedSetting, ...] = ()
 
@@ -155,7 +155,7 @@ class Sweep(Result):
     @property
     def effects_sentence(self) -> str:
         """Runs that were left out because they failed, then what moves what."""
-        return " ".join(x for x in (self._left_out_sentence, self._moves_sentence) if x)
+        return " ".join(x for x in (self._short_runs_sentence, self._moves_sentence) if x)
 
     @property
     def _moves_sentence(self) -> str:
@@ -200,7 +200,7 @@ class Sweep(Result):
         )
 
     @property
-    def _left_out_sentence(self) -> str:
+    def _short_runs_sentence(self) -> str:
         """Runs too short for the regime that failed, with their settings, which no exponent shows; "" without any."""
         lost = [run for run in self.left_out if run.failed]
         if not lost:
@@ -213,7 +213,7 @@ class Sweep(Result):
         return frame_of(self.exponents, ["quantity", "setting"])
 
 
-def _named(run: SweepRun | LeftOutRun) -> str:
+def _named(run: SweepRun | ShortRun) -> str:
     """A run with its varied settings."""
     settings = ", ".join(f"{name.replace('_', ' ')} {value:g}" for name, value in run.settings.items())
     return plain(run.name, 60) + (f" ({settings})" if settings else "")

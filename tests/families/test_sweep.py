@@ -11,7 +11,7 @@ import bayes_grpo
 from bayes_grpo import save_plot, sweep
 from bayes_grpo.cli.app import repeat_flags
 from bayes_grpo.common.errors import FitError
-from bayes_grpo.families.members import LeftOutRun, NamedSetting, failure_in_short
+from bayes_grpo.families.members import NamedSetting, ShortRun, failure_in_short
 from bayes_grpo.families.model import TRAITS, SweepDraws
 from bayes_grpo.fitting.sampling.nuts import check_convergence
 from bayes_grpo.views.plots.runs import plot_sweep
@@ -100,7 +100,7 @@ def test_runs_that_collapsed_or_failed_are_named_first(found):
     early = make_run(steps(14), np.full(14, np.nan), name="dead", signals=spent, evals=dead)
     short = relaxing("short", rows=5, seed=9, learning_rate=1e-6)
     failed, fine = (
-        LeftOutRun(run.name, "too few rows", {"learning_rate": 1e-4}, failure_in_short(run)) for run in (early, short)
+        ShortRun(run.name, "too few rows", {"learning_rate": 1e-4}, failure_in_short(run)) for run in (early, short)
     )
     assert (bool(failed.failed), fine.failed) == (True, "")
     without = replace(found, left_out=(failed, fine))

@@ -25,7 +25,7 @@ import numpy as np
 
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.files import atomic_write
-from bayes_grpo.families.members import check_alike
+from bayes_grpo.families.members import check_comparable
 from bayes_grpo.families.readings import RunReading, reading_of
 from bayes_grpo.families.recipes import PATH, RecipeReadings, readings_of_recipes
 from bayes_grpo.logs import read_log
@@ -82,7 +82,7 @@ def group_of(
                 run = read_log(row["path"])
                 read[row["path"]] = reading_of(run, rows_of(run, "auto", MAX_ROWS_OF_SEVERAL))
         some = [read[row["path"]] for row in rows]
-        check_alike([(r.run, r.table) for r in some])
+        check_comparable([(r.run, r.table) for r in some])
     except BayesGrpoError as error:
         say(f"{name}: left out: {error}")
         return None
