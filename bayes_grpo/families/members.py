@@ -19,7 +19,7 @@ from bayes_grpo.diagnosis.diagnose import diagnose
 from bayes_grpo.logs.options import CONFIG_KEYS
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.settings import Provenance, Setting
-from bayes_grpo.references.gather import RunSources, named_runs, why_not
+from bayes_grpo.references.gather import RunSources, incomparable_reason, named_runs
 from bayes_grpo.regimes.built_in.exponential import Exponential
 from bayes_grpo.rows.rows_of import MAX_ROWS_OF_SEVERAL, rows_of
 from bayes_grpo.rows.schedule import logged_rate
@@ -311,7 +311,7 @@ def _setting(run: Run, name: str, assumed: float | None) -> float:
 def check_comparable(runs: Sequence[tuple[Run, Series]]) -> None:
     """Raises `FitError` where the rewards of two runs cannot be compared."""
     for (one, table), (other, rows) in combinations(runs, 2):
-        if why := why_not(one, table, other, rows):
+        if why := incomparable_reason(one, table, other, rows):
             raise FitError(
                 f"{plain(other.name, 60)} cannot be compared with {plain(one.name, 60)}: {why}; leave one out, or "
                 f"choose what both have: a signal, a unit, or one reward with {MENDING}",

@@ -130,7 +130,7 @@ def paths_with_references(
         latent[taken], trend[taken], rows[taken] = one, one, its_rows
     used = ReferencesUsed(
         used=known.names,
-        left_out=known.left_out,
+        left_out=known.excluded,
         share=count / len(latent),
         same_order=() if known.order is None else tuple(known.names[i] for i in known.order.members),
         order_share=None if known.order is None else known.order.share,
@@ -161,10 +161,10 @@ def with_effect(paths: RewardPaths, future: FutureGrid, known: JointReading, rew
         known: The run with its reference runs.
         reward: Range of the reward.
     """
-    if known.order is None or known.own is None:
+    if known.order is None or known.curve is None:
         return paths.rows.copy()
     effect = known.order.at(np.stack([future.step, future.window]))
     share = known.order.share.median
     left = np.sqrt(1.0 - share * (1.0 - effect.var))
-    moved = paths.latent + (paths.rows - paths.latent) * left + known.own.sd * np.sqrt(share) * effect.mean
+    moved = paths.latent + (paths.rows - paths.latent) * left + known.curve.sd * np.sqrt(share) * effect.mean
     return np.clip(moved, reward.low, reward.high)

@@ -65,7 +65,7 @@ class SmoothCurve:
     stretches: tuple[Segment, ...]
 
     @property
-    def known(self) -> tuple[np.ndarray, np.ndarray]:
+    def observed(self) -> tuple[np.ndarray, np.ndarray]:
         """Steps and values where the curve is known."""
         there = np.isfinite(self.smooth)
         return self.table.step[there], self.smooth[there]

@@ -54,12 +54,12 @@ class ReferenceRuns:
 
     Attributes:
         runs: The runs, each with its rows of the same signal.
-        left_out: Runs and files that were named and are none, with the reasons.
+        excluded: Runs and files that were named and are none, with the reasons.
         searched: Whether the runs were found near the log and not named.
     """
 
     runs: tuple[tuple[Run, Series], ...]
-    left_out: tuple[ExcludedRun, ...]
+    excluded: tuple[ExcludedRun, ...]
     searched: bool = False
 
 
@@ -74,23 +74,23 @@ def gather_references(run: Run, table: Series, sources: RunSources) -> Reference
     Raises:
         LogReadError: A path that was named does not exist or cannot be read.
     """
-    found, left_out = (sources.matching(run), []) if isinstance(sources, NearbyRuns) else named_runs(sources)
+    found, excluded = (sources.matching(run), []) if isinstance(sources, NearbyRuns) else named_runs(sources)
     kept: list[tuple[Run, Series]] = []
     for other in found:
         try:
             rows = rows_of(other, "reward" if table.signal == "reward" else "eval")
-            if why := why_not(run, table, other, rows):
+            if why := incomparable_reason(run, table, other, rows):
                 raise FitError(why)
             kept.append((other, rows))
         except FitError as error:
-            left_out.append(ExcludedRun(plain(other.name, 80), plain(error, 200)))
+            excluded.append(ExcludedRun(plain(other.name, 80), plain(error, 200)))
     if len(kept) > MOST_REFERENCES:
         far = f"less similar to the run's rows than the {MOST_REFERENCES} nearest"
         order = np.argsort([_distance(table, rows) for _, rows in kept], kind="stable")
-        left_out += [ExcludedRun(plain(kept[i][0].name, 80), far) for i in sorted(order[MOST_REFERENCES:])]
+        excluded += [ExcludedRun(plain(kept[i][0].name, 80), far) for i in sorted(order[MOST_REFERENCES:])]
         kept = [kept[i] for i in sorted(order[:MOST_REFERENCES])]
     searched = isinstance(sources, NearbyRuns)
-    return ReferenceRuns(tuple(kept), () if searched else tuple(left_out), searched)
+    return ReferenceRuns(tuple(kept), () if searched else tuple(excluded), searched)
 
 
 def named_runs(sources: RunSources, read: Mapping[str, Any] | None = None) -> tuple[list[Run], list[ExcludedRun]]:
@@ -104,7 +104,7 @@ def named_runs(sources: RunSources, read: Mapping[str, Any] | None = None) -> tu
         LogReadError: A path that was named does not exist or cannot be read.
     """
     found: list[Run] = []
-    left_out: list[ExcludedRun] = []
+    excluded: list[ExcludedRun] = []
     alone = isinstance(sources, str | os.PathLike | Run) or is_tabular(sources)
     every: Any = [sources] if alone else sources
     for given in every:
@@ -117,14 +117,14 @@ def named_runs(sources: RunSources, read: Mapping[str, Any] | None = None) -> tu
             elif named:
                 raise log
             else:
-                left_out.append(ExcludedRun(plain(path.name, 80), "no log that can be read"))
+                excluded.append(ExcludedRun(plain(path.name, 80), "no log that can be read"))
     once: dict[Any, Run] = {}
     for run in found:
         once.setdefault((run.source, run.log_hash, run.name), run)
-    return list(once.values()), left_out
+    return list(once.values()), excluded
 
 
-def why_not(run: Run, table: Series, other: Run, rows: Series) -> str:
+def incomparable_reason(run: Run, table: Series, other: Run, rows: Series) -> str:
     """Why the rewards of two runs cannot be compared; "" where they can.
 
     Args:
@@ -184,7 +184,7 @@ class NearbyRuns:
     run: str | None = None
 
     @cached_property
-    def found(self) -> tuple[Run, ...]:
+    def readable(self) -> tuple[Run, ...]:
         """The runs that can be read, whatever their reward; files that are no logs are passed by."""
         out, left = [], _MOST_BYTES
         for path, name in islice(_candidates(Path(self.log), self.run), MOST_READ):
@@ -197,7 +197,7 @@ class NearbyRuns:
 
     def matching(self, run: Run) -> list[Run]:
         """Those by the same trainer and with the same reward and parts of it as a run."""
-        return [other for other in self.found if task_key(other) == task_key(run)]
+        return [other for other in self.readable if task_key(other) == task_key(run)]
 
 
 def task_key(run: Run) -> tuple[object, ...]:

@@ -31,19 +31,19 @@ class JointReading:
 
     Attributes:
         table: Rows of the run.
-        own: Its smooth curve; None where its rows have no noise.
+        curve: Its smooth curve; None where its rows have no noise.
         names: Names of the reference runs.
         curves: Their smooth curves.
-        left_out: Runs that were named and not used, with the reasons.
+        excluded: Runs that were named and not used, with the reasons.
         order: The data order that the run shares; None without one.
         searched: Whether the reference runs were found near the log, not named.
     """
 
     table: Series
-    own: SmoothCurve | None
+    curve: SmoothCurve | None
     names: tuple[str, ...]
     curves: tuple[SmoothCurve, ...]
-    left_out: tuple[ExcludedRun, ...]
+    excluded: tuple[ExcludedRun, ...]
     order: DataOrder | None
     searched: bool = False
 
@@ -72,11 +72,11 @@ def read_jointly(table: Series, references: ReferenceRuns) -> JointReading:
     cuts = cuts_of([table, *(rows for _, rows in references.runs)])
     names = []
     curves = []
-    left_out = list(references.left_out)
+    excluded = list(references.excluded)
     for run, rows in references.runs:
         curve = smooth_curve(rows, cuts)
         if curve is None:
-            left_out.append(ExcludedRun(plain(run.name, 80), "its rows are too few or do not scatter"))
+            excluded.append(ExcludedRun(plain(run.name, 80), "its rows are too few or do not scatter"))
             continue
         names.append(plain(run.name, 80))
         curves.append(curve)
@@ -85,14 +85,14 @@ def read_jointly(table: Series, references: ReferenceRuns) -> JointReading:
     if own is not None:
         orders = orders_of(curves)
         order = order_of(own, orders, len(curves) - sum(len(o.members) for o in orders))
-    return JointReading(table, own, tuple(names), tuple(curves), tuple(left_out), order, references.searched)
+    return JointReading(table, own, tuple(names), tuple(curves), tuple(excluded), order, references.searched)
 
 
 _COUNTS = (False, True)
 """Hypotheses: the reference runs' mean curve does not count, or it does."""
 _WEIGHTS = (0.0, 0.5, 1.5)
 """Standard deviation of a reference run's weight."""
-_OWN, _TIMES = (0.03, 0.1, 0.3), (0.3, 2.0)
+_SDS, _TIMES = (0.03, 0.1, 0.3), (0.3, 2.0)
 """Standard deviation of the run's own way in the spread of the curves, and its time in the run's length."""
 _NOISES = (0.7, 1.0)
 """Noise of a row in that which neighboring rows differ by."""
@@ -158,7 +158,7 @@ def transfer_forecast(
     n = n - skip
     step = step[skip:]
     y = y[skip:]
-    curves = _continued(np.stack([np.interp(step, *references[j].known, right=np.nan) for j in used]), n)
+    curves = _continued(np.stack([np.interp(step, *references[j].observed, right=np.nan) for j in used]), n)
     if curves is None:
         return None
     centre = curves.mean(axis=0)
@@ -176,7 +176,7 @@ def transfer_forecast(
     from scipy.special import logsumexp, softmax  # here: without reference runs a forecast needs no SciPy
 
     found, without = [], []
-    for counts, weights, sd, t, factor, (mean, var) in product(_COUNTS, _WEIGHTS, _OWN, _TIMES, _NOISES, effects):
+    for counts, weights, sd, t, factor, (mean, var) in product(_COUNTS, _WEIGHTS, _SDS, _TIMES, _NOISES, effects):
         cov = weights**2 * alike + sd**2 * own[t] + (_LEVELS[counts] * unit) ** 2
         row_sd = factor * noise
         expected = centre if counts else np.full(len(step), y.mean())
@@ -211,7 +211,7 @@ def _conditioned(
 
 def _reaches(curve: SmoothCurve, step: np.ndarray) -> bool:
     """True where a reference run covers most of the rows and goes on after the last."""
-    there, _ = curve.known
+    there, _ = curve.observed
     return len(there) > 1 and there[-1] > step[-1] and there[0] <= step[int(len(step) * (1.0 - _OVERLAP))]
 
 

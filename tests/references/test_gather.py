@@ -33,7 +33,7 @@ def test_folders_patterns_and_files_are_reference_runs_and_the_run_is_never_its_
     run = read_log(folder / "run0.csv").until(30.0)
     found = gather_references(run, rows_of(run), [folder, str(folder / "run*.csv"), folder / "run1.csv"])
     assert [r.name for r, _ in found.runs] == ["run1", "run2", "run3"]
-    why = {x.name: x.why for x in found.left_out}
+    why = {x.name: x.why for x in found.excluded}
     assert why["run0"].startswith("the run itself")
     assert why["notes.txt"] == "no log that can be read"
     with pytest.raises(LogReadError, match="nothing of this pattern"):
@@ -50,7 +50,7 @@ def test_what_cannot_be_compared_is_left_out_with_its_reason():
     ranged = make_run(other.step, other.reward, name="ranged", reward_high=3.0)
     mine = replace(make_run(run.step, run.reward, reward_high=1.0), keys={"reward": "reward"})
     found = gather_references(mine, rows_of(mine), [percents, held_out, renamed, ranged, other])
-    why = {x.name: x.why for x in found.left_out}
+    why = {x.name: x.why for x in found.excluded}
     assert [r.name for r, _ in found.runs] == ["run1"]
     assert why["percents"].startswith("another unit")
     assert why["ranged"].startswith("another range of the reward: reward_high 3")
@@ -64,7 +64,7 @@ def test_of_very_many_the_nearest_are_taken(monkeypatch):
     far = [replace(r, name=f"far{i}") for i, r in enumerate(far)]
     found = gather_references(near[0], rows_of(near[0]), [*far, *near])
     assert [r.name for r, _ in found.runs] == ["run1", "run2", "run3"]
-    assert sum("less similar to the run's rows" in x.why for x in found.left_out) == 3
+    assert sum("less similar to the run's rows" in x.why for x in found.excluded) == 3
 
 
 def test_the_file_next_to_a_log_names_its_reference_runs(tmp_path):
@@ -96,8 +96,8 @@ def test_logs_of_one_folder_with_the_same_reward_are_found_the_most_similar_name
     assert names(run, tmp_path / "gone" / "run0.csv") == []
     found, named = (gather_references(run, rows_of(run), x) for x in (NearbyRuns(folder / "run0.csv"), folder))
     assert (found.searched, named.searched) == (True, False)
-    assert found.left_out == ()
-    assert {x.name for x in named.left_out} >= {"run0", "run_copy", "run_notes.csv"}
+    assert found.excluded == ()
+    assert {x.name for x in named.excluded} >= {"run0", "run_copy", "run_notes.csv"}
 
 
 def test_output_directories_of_one_folder_are_found(tmp_path, write_trl_log):
