@@ -66,10 +66,13 @@ def html_grids(text: str) -> Iterator[Grid]:
             start, last = -1, tag.end()
 
 
+_PICTURES = re.compile("[\u2600-\u27bf\u2b50\U0001f300-\U0001faff\ufe0f]")
+
+
 def _between_boxes(line: str) -> list[str]:
     """Cells between bars of any kind, Markdown's without its marks."""
     cells = _BAR.sub("|", line)[:_MAX_ROW].strip("# \t").strip("|").split("|") if _BAR.search(line) else ()
-    return [cell.replace("**", "").strip().strip("*`")[:_MAX_CELL] for cell in cells]
+    return [_PICTURES.sub("", cell.replace("**", "")).strip().strip("*`")[:_MAX_CELL] for cell in cells]
 
 
 _IN_WORDS = re.compile(r"(?:[\w@%. -]{1,40} / ){1,40}[\w@%. -]{1,40}(?=\)?\s?:?\s*\Z)")

@@ -146,6 +146,7 @@ _OTHER_WORDS = {
     "récompense": "reward", "recompense": "reward", "moyenne": "mean", "perte": "loss", "longueur": "length",
     "paso": "step", "pasos": "step", "iteración": "iteration", "recompensa media": "mean reward",
     "recompensa_media": "mean_reward", "recompensa": "reward", "ricompensa media": "mean reward",
+    "adım": "step", "ödül": "reward", "kayıp": "loss", "bước": "step", "phần thưởng": "reward",
     "pérdida": "loss", "perdida": "loss", "entropía": "entropy", "entropie": "entropy", "entropia": "entropy",
     "passo": "step", "passos": "step", "perda": "loss", "ricompensa": "reward", "perdita": "loss",
     "шаг": "step", "шаги": "step", "итерация": "iteration", "эпоха": "epoch", "награда": "reward", "награды": "reward",

@@ -11,7 +11,7 @@ from typing import Any
 from bayes_grpo.common.errors import MENDING, Argument, LogReadError
 from bayes_grpo.common.text import ANSI, clean, counted
 from bayes_grpo.logs.formats import HEAD, Source
-from bayes_grpo.logs.keyindex import KeyIndex, in_english
+from bayes_grpo.logs.keyindex import KeyIndex, in_english, normal
 from bayes_grpo.logs.settings import Provenance, Setting
 from bayes_grpo.logs.table import Table
 from bayes_grpo.logs.trainers import GENERIC, TRAINERS, identify
@@ -115,6 +115,16 @@ _TOTAL = re.compile(
 def is_total_reward(key: str) -> bool:
     """Whether a name says no more than that it is the reward, or its mean."""
     return _TOTAL.fullmatch(key if key.isascii() else in_english(key)) is not None
+
+
+_RATE = re.compile(
+    r"(?:train[/_])?(?:(?:success|solve|solved|pass|win|correct)_?rate|(?:mean_|avg_)?(?:accuracy|acc)(?:_mean)?|solved)"
+)
+
+
+def is_rate(key: str) -> bool:
+    """Whether a name says that it is a rate of success, which is the reward where nothing else is."""
+    return _RATE.fullmatch(normal(key)) is not None
 
 
 def of_a_trainer(rows: Iterable[Mapping[str, Any]]) -> bool:

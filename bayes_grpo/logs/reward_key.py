@@ -11,15 +11,13 @@ from bayes_grpo.common.errors import MENDING, LogReadError
 from bayes_grpo.common.text import counted, listed
 from bayes_grpo.logs.columns import Columns
 from bayes_grpo.logs.keyindex import MAX_COLUMNS, KeyIndex, column, normal
+from bayes_grpo.logs.lines import is_rate
 from bayes_grpo.logs.reward_parts import NOT_A_MEAN, NOT_A_PART, is_function, is_trl_function, single_rewards, total_of
 from bayes_grpo.logs.steps import ROLLOUTS
 from bayes_grpo.logs.trainers import GENERIC
 from bayes_grpo.logs.unused import COUNTS, NO_SIGNAL, unused_keys
 
 _NO_REWARD = re.compile(COUNTS.pattern + "|std$|adv|grad|percent|memory|speed")
-_RATE = re.compile(
-    r"(?:train[/_])?(?:(?:success|solve|solved|pass|win|correct)_?rate|(?:mean_|avg_)?(?:accuracy|acc)(?:_mean)?|solved)"
-)
 _NOT_ALONE = re.compile(r"loss|lr|learning|entropy|len|tokens|temp|clip|per_|second|hour|minute|cost|rank|seed")
 """With `_NO_REWARD` and `NOT_A_MEAN`: no reward, even where it is the only column of numbers next to the step."""
 _KL = re.compile(r"(?:^|[/_])kl(?:$|[/_])")
@@ -122,7 +120,7 @@ def _success_or_only(columns: Columns) -> str | None:
     index, notes = columns.index, columns.notes
     if single_rewards(index):
         return None
-    rates = list(dict.fromkeys(key for name, key in index.raw.items() if _RATE.fullmatch(name)))
+    rates = list(dict.fromkeys(key for name, key in index.raw.items() if is_rate(name)))
     if len(rates) == 1:
         notes.append(f"took {rates[0]!r} for the train reward: the log has no reward and no other rate of success")
         return rates[0]

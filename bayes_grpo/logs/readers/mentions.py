@@ -77,11 +77,15 @@ _EPISODE = re.compile(r"(?:episodes?|rounds?|epochs?)")
 _STEPS_BEHIND = re.compile(
     r"\s{1,4}(?:training |optimizer |gradient )?(?:steps|iterations|iters|updates)\b", re.IGNORECASE
 )
+_AT_STEP = re.compile(r"\s(?:at|after|in|on|for)\s(?:[a-z]{1,12}\s)?[a-z]{2,10}\s?\Z", re.IGNORECASE)
+"""What stands between a name and the number of its step, as in "reward at step 100: 0.2"."""
 _MEAN = "(?:(?:mean|avg|average|train|training|total|raw|step|batch|rollout|current|overall|ep)_){0,4}"
 _REWARDED = re.compile(
     rf"{_MEAN}(?:rewards?(?:_scores?)?|returns?|scores?|rew|r)(?:_(?:mean|avg|total|history))?(?:_(?:per|by)_(?:step|iteration|update|epoch))?"
 )
 """Names of no more than a reward."""
+_MEAN_OF_REWARD = re.compile(r"(?:[a-z]{1,20}_){0,2}rewards?_(?:mean|avg)")
+"""The end of a key of several parts, "grpo_actor/task_reward/avg"."""
 _SHORT = re.compile(rf"{_MEAN}(?:r|rew)(?:_(?:mean|avg))?")
 _RATE = re.compile(rf"(?:{_MEAN}|\w{{1,20}}_)(?:accuracy|acc|solved|(?:success|solve|pass|win|correct)(?:_rate)?)")
 _PART = re.compile(r"\w{2,40}_rewards?|rewards?_\w{2,40}|total", re.IGNORECASE)
@@ -133,7 +137,8 @@ def _rewarded(name: str) -> bool:
     """Whether a name, or the end of a key of several parts, says no more than that it is a reward."""
     known = normal(name)
     ends = (_last(name), "_".join(known.split("/")[-2:]))
-    return known in REWARD_KEYS or any(_REWARDED.fullmatch(end) for end in ends)
+    mean_of_one = "/" in known and _MEAN_OF_REWARD.fullmatch(ends[1]) is not None
+    return known in REWARD_KEYS or mean_of_one or any(_REWARDED.fullmatch(end) for end in ends)
 
 
 def _reads_like_reward(name: str) -> bool:
@@ -212,6 +217,7 @@ class _Scan:
                 head = ""
             words = f"{words} {statistic}"
             name = f"{head}/{statistic}" if head else _name(words, linked)
+            is_key = "/" in name.rpartition(" ")[2] or "_" in name.rpartition(" ")[2]
             if not words.strip(" :="):
                 name = self._waiting
                 linked = bool(name)
@@ -224,11 +230,19 @@ class _Scan:
             elif _STEP.fullmatch(_last(name)) and to_float(number[1]).is_integer():
                 evaluated = BEFORE_EVALUATION.search(words[: words.rfind(name)]) is not None
                 yield _Mention(_STEP_NAME, to_float(number[1]), float(number[2] or 0), evaluated)
-            elif name and (linked or _known(name)):
+                self._waiting = _measured_at(words)
+            elif name and (linked or is_key or _known(name)):
                 yield _Mention(name, _value(name, number[1], number[2]), linked=linked)
         rest = segment[at:].strip(" :=")
         if at == 0 and rest:
             self._waiting = _name(rest, linked=True) if len(rest.split()) <= _LONGEST else ""
+
+
+def _measured_at(words: str) -> str:
+    """The reward that stands before "at step", whose number comes behind that of the step; "" without one."""
+    found = _AT_STEP.search(words)
+    name = _name(words[: found.start()], linked=True) if found is not None else ""
+    return name if _reads_like_reward(name) else ""
 
 
 def _value(name: str, number: str, of: str | None) -> float:
@@ -268,7 +282,7 @@ def _series(text: str) -> dict[str, list[float]]:
 def _with_means(line: str) -> str:
     """A line in which a list of the rewards of its completions is their mean."""
     for name, values, (start, end) in reversed([*_lists_in(line)]):
-        if _reads_like_reward(name):
+        if _reads_like_reward(name) and not re.search(_ARROW, line[start:end]):
             line = f"{line[:start].rstrip(' [(')}: {sum(values) / len(values):.6g} | {line[end:].lstrip(' ])')}"
     return line
 
@@ -326,7 +340,10 @@ def _rows(text: str) -> tuple[list[dict[str, float]], float]:
         return [], 0.0  # of different things
     rewarded = [row for row in records if any(map(_reads_like_reward, row))]
     places = {row.get(_STEP_NAME, i) for i, row in enumerate(rewarded)}
-    if len(places) < _LEAST_ROWS and not any(x.linked and _reads_like_reward(x.name) for x in mentions):
+    alike = (
+        len(places) > 1 and len(rewarded[0]) >= _LEAST_ROWS and all(x.keys() == rewarded[0].keys() for x in rewarded)
+    )
+    if len(places) < _LEAST_ROWS and not alike and not any(x.linked and _reads_like_reward(x.name) for x in mentions):
         return [], 0.0  # a sentence
     if any(_STEP_NAME in row for row in rewarded):
         placed = [row for row in records if _STEP_NAME in row]

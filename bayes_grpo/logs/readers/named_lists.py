@@ -15,8 +15,9 @@ from bayes_grpo.logs.run import Caution
 from bayes_grpo.logs.table import Table, to_float
 
 _ITEM = r"\s{0,60}(?:[A-Za-z_][\w.]{0,20}\()?(?:[-+]?\d[\d.eE+-]{0,30}|nan|None)\)?\s{0,60}"
+_NAME = r"(?:[A-Za-z_]\w{0,40} ){0,2}[A-Za-z_]\w{0,60}"
 _NAMED_LIST = re.compile(
-    rf"^[^\n\[{{]{{0,80}}?((?:[A-Za-z_]\w{{0,40}} ){{0,2}}[A-Za-z_]\w{{0,60}}) ?[:=] ?\[({_ITEM}(?:,{_ITEM})*+),?\s*\]",
+    rf"^[^\n\[{{]{{0,80}}?({_NAME}) ?[:=] ?(?:(?:[a-z]{{1,6}}\.)?(?:array|tensor)\()?\[({_ITEM}(?:,{_ITEM})*+),?\s*\]",
     re.MULTILINE,
 )
 """A list of numbers with a name before it, as a script prints it or a chat pastes it."""

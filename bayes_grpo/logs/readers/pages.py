@@ -28,7 +28,7 @@ from bayes_grpo.logs.cells import (
 from bayes_grpo.logs.formats import HEAD, NO_REWARDS, Evidence, Parsed, Reader, RunName, Source, chosen_run, main_run
 from bayes_grpo.logs.grids import COUNTERS, Grid, html_grids, is_step_column, text_grids, unrepeated
 from bayes_grpo.logs.keyindex import KeyIndex, normal, of_evaluation, with_evaluation_keys
-from bayes_grpo.logs.lines import is_total_reward, names_reward, planned_in, std_of
+from bayes_grpo.logs.lines import is_rate, is_total_reward, names_reward, planned_in, std_of
 from bayes_grpo.logs.run import Caution
 from bayes_grpo.logs.table import RUN_KEYS, Table, to_float
 from bayes_grpo.logs.trainers import GENERIC
@@ -213,7 +213,9 @@ def _without_reward(grid: Grid) -> Parsed | None:
         return None
     index = KeyIndex(table := with_evaluation_keys(columns))
     measured = sum(bool(index.find(GENERIC.keys[name])) for name in _MEASURED)
-    return Parsed(table) if table.n > LEAST_IN_TABLE and measured >= _LEAST_MEASURED else None
+    rates = [] if _OF_EVALUATION.search(grid.above) else [name for name in grid.names if is_rate(name)]
+    trained = measured >= _LEAST_MEASURED or (measured and len(rates) == 1)
+    return Parsed(table) if table.n > LEAST_IN_TABLE and trained else None
 
 
 def _by_step(grid: Grid) -> dict[str, list[str]] | None:
