@@ -104,6 +104,7 @@ def test_an_evaluation_between_the_steps_is_one(write):
         "Model A reward 0.5\nModel B reward 0.6\nModel C reward 0.7",
         "Name\tState\treward\tStep\nrun-a\tfinished\t0.31\t100\nrun-b\tfinished\t0.44\t100\n",
         "| Metric | Before | After |\n|---|---|---|\n| reward | 0.21 | 0.31 |\n| kl | 0.001 | 0.004 |",
+        "0.21 mean reward at step 100\n0.34 mean reward at step 200\n0.41 mean reward at step 300",
         "step 10: reward 0.31 -> 0.34 after the update\nstep 11: reward 0.34 -> 0.36 after the update",
         "reward_weights: [1.0, 0.5]\nnum_generations: 8\nlearning_rate: 1e-6\nmax_steps: 500",
         "Reward function 1: correctness, weight 2.0\nReward function 2: format, weight 0.5",

@@ -182,6 +182,7 @@ class _Scan:
 
     def __init__(self) -> None:
         self._waiting = ""
+        self._on_line = False  # whether the number has to stand on the same line
 
     def of_line(self, line: str) -> list[_Mention]:
         """The mentions of a line, without names behind which several numbers stand, as in the row of a table.
@@ -189,6 +190,9 @@ class _Scan:
         Args:
             line: A line as `lines_of` yields it.
         """
+        if self._on_line:
+            self._waiting = ""
+        self._on_line = False
         found: list[_Mention] = []
         several: set[str] = set()
         first = True
@@ -231,6 +235,7 @@ class _Scan:
                 evaluated = BEFORE_EVALUATION.search(words[: words.rfind(name)]) is not None
                 yield _Mention(_STEP_NAME, to_float(number[1]), float(number[2] or 0), evaluated)
                 self._waiting = _measured_at(words)
+                self._on_line = bool(self._waiting)
             elif name and (linked or is_key or _known(name)):
                 yield _Mention(name, _value(name, number[1], number[2]), linked=linked)
         rest = segment[at:].strip(" :=")
