@@ -76,6 +76,20 @@ def _without_metrics(text: str) -> str:
     return " and ".join(shown)
 
 
+_VERL = re.compile(r"\(TaskRunner pid=\d|\bmain_ppo\b|\bDumped generations to ")
+_DUMPED = re.compile(r"\bDumped generations to (\S{1,400})/\d{1,9}\.jsonl\b")
+
+
+def _of_verl(text: str) -> str:
+    """Where the metrics of verl stand, and its completions, for a console of it that has no row; else ""."""
+    if _VERL.search(text) is None or "Traceback (most" in text:
+        return ""
+    places = "these stand on lines such as 'step:3 - critic/score/mean:0.24', in W&B or TensorBoard: pass one of these"
+    folders = list(dict.fromkeys(_DUMPED.findall(text)))
+    rollouts = f", or look into its completions with `bayes-grpo rollouts {clean(folders[-1], 200)}`" if folders else ""
+    return places + rollouts
+
+
 _QUOTED = re.compile(r"['\"]([A-Za-z_][\w./@-]{0,80})['\"]\s?:")
 _MEASURED = (
     "loss",
@@ -136,6 +150,8 @@ def pick_reader(source: Source, name: str | None = None) -> Reader:
         tables = [text for x in known.values() if x.other_tables is not None for text in x.other_tables(source)]
         lines = listed([repr(clean(line, 60)) for line in seen], limit=3)
         found = listed(tables, 3) if tables else f"no rewards, or a format that no reader knows; seen: {lines}"
+        if not tables and (where := _of_verl(source.text)):
+            raise LogReadError(f"expected rows of metrics, found the console of verl without any; {where}")
         if not raised and not (tables and _has_table(source.text)) and (shown := _without_metrics(source.text)):
             raise LogReadError(
                 f"expected rows of metrics, found {shown} and no metrics; these stand in the trainer's "
