@@ -26,13 +26,14 @@ NO_BARS: Mapping[int, int] = MappingProxyType({})
 class RowBelowBars(NamedTuple):
     """A row (empty at the end), all bars before the first row, a training's first and last bar since the row before.
 
-    And the number of headings before it.
+    And the number of headings before it, and the step that a line in words names before it.
     """
 
     row: dict[str, Any]
     bars: Mapping[int, int]
     passed: Mapping[int, tuple[int, int]]
     section: int = 0
+    told: float | None = None
 
 
 class SeenBars:
@@ -42,6 +43,7 @@ class SeenBars:
         self.counts: dict[int, int] = {}
         self.passed: dict[int, tuple[int, int]] = {}
         self.section = 0
+        self.told: float | None = None
 
     def see(self, shown: Bars, counting: frozenset[int] | None) -> None:
         """Moves the bars of a line on; of those that do not count the training the last counts stay.
@@ -60,9 +62,9 @@ class SeenBars:
 
     def found(self, row: dict[str, Any]) -> RowBelowBars:
         """A row with the bars before it."""
-        passed = self.passed
-        self.passed = {}
-        return RowBelowBars(row, dict(self.counts) if self.counts else NO_BARS, passed, self.section)
+        passed, self.passed = self.passed, {}
+        told, self.told = self.told, None
+        return RowBelowBars(row, dict(self.counts) if self.counts else NO_BARS, passed, self.section, told)
 
 
 class _Placed(NamedTuple):
@@ -126,7 +128,11 @@ def _on_bar(part: list[RowBelowBars], after: Mapping[int, tuple[int, int]]) -> _
             return _Placed(steps, float(planned), note)
     passed = [*part[0].passed.items(), *shown]
     if not passed:
-        return _Placed()
+        told = [f.told or 0 for f, trained in zip(part, train, strict=True) if trained]
+        if not told or not all(b > a for a, b in pairwise([0, *told])):
+            return _Placed()
+        latest = np.maximum.accumulate([f.told or 0 for f in part]).tolist()
+        return _Placed(latest, None, "the step is that of the line in words above each row")
     planned, (_, done) = passed[-1]
     printed = [f.bars.get(planned, 0) for f, trained in zip(part, train, strict=True) if trained]
     if n > 1 and printed[0] > 0 and printed[-1] < done:

@@ -57,6 +57,7 @@ def grouped_by_reason(unused: Mapping[str, str]) -> dict[str, list[str]]:
     return {why: keys for why, keys in groups.items() if keys}
 
 
+_CUT = r"trunc|cut_off|max_len|no_eos|(?:hit|at|reached)_(?:\w{1,20}_)?(?:limit|cap|max)"
 _LOOKS_LIKE: Mapping[str, tuple[str, float, float]] = {
     "heldout": (
         r"^(?!.*(?:loss|(?:^|[^a-z])ratio|clip|entropy|approx_?kl|tokens|length|time)).*"
@@ -71,10 +72,14 @@ _LOOKS_LIKE: Mapping[str, tuple[str, float, float]] = {
     "clip_ratio": (r"clip", 0.0, 1.0),
     "learning_rate": (r"(?:^|[^a-z])lr(?:$|[^a-z])|learning", 0.0, 0.1),
     "loss": (r"loss|objective", -math.inf, math.inf),
-    "accuracy": (r"(?<!j)acc|correct|solve|success|pass", 0.0, 1.0),
+    "accuracy": (r"(?<!j)acc|correct|solve|success|pass(?!_?(?:at_?|@)(?!1(?!\d)))", 0.0, 1.0),
     "reward_std": (r"^(?!.*(?:zero|frac|adv|token|len)).*(?:std|spread)", 0.0, math.inf),
     "frac_reward_zero_std": (r"(?<!non)(?<!non_)zero|flat|degenerate|no_spread", 0.0, 1.0),
-    "completions_clipped_ratio": (r"trunc|cut_off|max_len|no_eos", 0.0, 1.0),
+    "completions_clipped_ratio": (
+        r"trunc|cut_off|max_len|no_eos|(?:hit|at|reached)_(?:\w{1,20}_)?(?:limit|cap|max)",
+        0.0,
+        1.0,
+    ),
     "gold_reward": (r"gold|true", -math.inf, math.inf),
     "staleness": (r"stale|(?:^|[^a-z])lag(?:$|[^a-z])|[a-z]_age$", 0.0, math.inf),
 }

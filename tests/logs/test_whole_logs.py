@@ -144,3 +144,45 @@ def test_rows_that_are_printed_late_have_the_step_at_which_their_block_ends(tmp_
     run = read_log(log)
     assert list(run.step) == steps
     assert any("not known" in note for note in run.notes) == (steps[-1] == 4)
+
+
+VERL = "step:{0} - critic/score/mean:0.{0} - actor/{1} - actor/kl_loss:0.001\n"
+DICT = "[Step {0}0] Generated Reasoning: A user asks.\n\n{{'loss': 0.1, 'reward': 0.{0}, 'kl': 0.2}}\n\n"
+BAR = "Training Batches Processed:  1%|x| {0}/80 [00:01<00:02, 5.00s/it]\nreward/avg_raw_reward: 0.{0}\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "values"),
+    [
+        (VERL.format("{0}", "lr:0.000"), "learning_rate", None),
+        (VERL.format("{0}", "lr:0.001"), "learning_rate", 0.001),
+        (VERL.format("{0}", "lr(1e-4):0.010"), "learning_rate", 1e-6),
+        (DICT, "step", 10),
+        (BAR, "step", 2),
+    ],
+)
+def test_a_console_in_words_of_its_trainer(tmp_path, line, name, values):
+    log = tmp_path / "train.log"
+    log.write_text("".join(line.format(i) for i in range(1, 5)))
+    run = read_log(log)
+    assert (run.step if name == "step" else run.signals.get(name, [None]))[0] == pytest.approx(values)
+    assert any("after rounding" in note for note in run.notes) == (values is None)
+
+
+def test_the_refusal_of_a_console_of_verl_names_its_completions(tmp_path):
+    log = tmp_path / "train.log"
+    log.write_text(
+        "(TaskRunner pid=7) [score] -0.9\n(TaskRunner pid=7) Dumped generations to out/rollout_data/26.jsonl\n"
+    )
+    with pytest.raises(LogReadError, match="bayes-grpo rollouts out/rollout_data"):
+        read_log(log)
+
+
+@pytest.mark.parametrize(
+    ("key", "column"),
+    [("pass@4", None), ("pass@1", "accuracy"), ("frac hit 512 limit", "completions_clipped_ratio")],
+)
+def test_what_is_suggested_for_a_share_under_a_name_of_its_own(key, column):
+    assert read_log(rows(**{f"the {key}": [0.1 * s for s in STEPS]})).suggested == (
+        {column: (f"the {key}",)} if column else {}
+    )

@@ -102,6 +102,8 @@ _NAMED_BAR = re.compile(
 _BATCHES = re.compile(r"(\d{1,9}) of (\d{1,9}) batches")
 """The line that such a bar becomes."""
 _AT_BAR = "step of the bar"
+_BAR_OF_SKYRL = "Training Batches Processed"
+"""A bar that moves on after the lines of its step, so that those behind it are of the next one."""
 
 
 def _rise(steps: list[float | None]) -> bool:
@@ -118,6 +120,7 @@ def _block_rows(text: str) -> Rows:
     blocks: list[tuple[re.Match[str], list[tuple[str, str]]]] = []
     alone: list[dict[str, float]] = [{}]
     bar = None
+    ahead = 1 if _BAR_OF_SKYRL in text else 0
     text = _PANEL.sub(_unpacked, text) if "─ Metrics ─" in text else text
     for line, _ in lines_of(_NAMED_BAR.sub(r"\n\1 of \2 batches\n", text)):
         if (shown := _BATCHES.fullmatch(line)) is not None:
@@ -146,7 +149,7 @@ def _block_rows(text: str) -> Rows:
             if any(name in alone[-1] for name in rewards):
                 alone.append({})
             if rewards and bar is not None:
-                alone[-1].setdefault(_AT_BAR, float(bar[1]))
+                alone[-1].setdefault(_AT_BAR, float(min(int(bar[1]) + ahead, int(bar[2]))))
             alone[-1].update(row)
     rewarded = any(normal(name) in REWARD_KEYS for row in alone for name in row)
     pasted = len(text) <= PASTED

@@ -59,6 +59,8 @@ _STEP_KEY = re.compile(r"\A(?!.*(?:time|timing|second|cost|per_step)).*step")
 """A key that counts steps, and not how long one took (TRL's ``step_time``)."""
 _HEADING = re.compile(r"#{1,6} [^{}]{1,200}\Z")
 """A heading in Markdown."""
+_STEP_OF_TEXT = re.compile(r"[\d\s]{0,12}\[step (\d{1,12})\]\s\S", re.IGNORECASE)
+"""The beginning of a text that is shown with its step, maybe behind the number of its line."""
 _PANEL = ("│", "┃", "║")
 """How a line of a panel begins, in which a trainer shows prompts and completions, whatever these hold."""
 _MAX_LENGTH = 20_000
@@ -176,6 +178,8 @@ def _dicts(log: str) -> Iterator[RowBelowBars]:
     for piece, shown in _joined(lines_of(log)):
         bars.see(shown, counting)
         bars.section += _HEADING.match(piece) is not None
+        if (told := _STEP_OF_TEXT.match(piece)) is not None:
+            bars.told = float(told[1])
         if (shown and not piece.strip()) or piece.lstrip()[:1] in _PANEL:
             continue
         at = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from bayes_grpo.common.text import counted
 from bayes_grpo.logs.formats import Evidence, Source
 from bayes_grpo.logs.lines import JSON_START, Bars, lines_of, too_long
 from bayes_grpo.logs.readers.console import Rows, line_reader
@@ -20,6 +21,10 @@ _BETWEEN = re.compile(rf"\s{{1,80}}- |(?<=[\d)])\s{{2,}}|(?<=\d)\s(?={_KEY})")
 """What stands between two pairs: a dash, or blanks where someone has set them one below another."""
 _REPEATED = re.compile(r"\[repeated \d{1,9}x across cluster\]")
 """What Ray puts behind a line that several processes print."""
+
+
+_ROUNDED_RATE = re.compile(r"actor/lr:0\.0{2,9}(?![.\de])")
+"""A learning rate that is 0 after rounding, as rates of a policy are."""
 
 
 def _sniff_verl_console(source: Source) -> Evidence | None:
@@ -39,7 +44,7 @@ def _verl_rows(text: str) -> Rows:
         start = 0 if found[1] else found.end()  # the beginning of the line was cut off
         for part in _BETWEEN.split(_REPEATED.split(line[start:], maxsplit=1)[0]):
             key, colon, value = part.rpartition(":")
-            if colon and "/" in key:
+            if colon and "/" in key and not _ROUNDED_RATE.fullmatch(part.strip()):
                 row[key.strip()] = to_float(value)
         yield row, None
 
@@ -72,5 +77,12 @@ def _unwrapped(lines: Iterable[tuple[str, Bars]]) -> Iterator[str]:
     yield whole
 
 
+def _notes(text: str) -> tuple[str, ...]:
+    """Notes on lines that are too long, and on learning rates that are lost by rounding."""
+    lost = len(_ROUNDED_RATE.findall(text))
+    rounded = f"'actor/lr' is 0 after rounding in {counted(lost, 'line')}, and unknown there"
+    return (*too_long(text), *((rounded,) if lost else ()))
+
+
 _LINES = "lines such as 'step:3 - critic/score/mean:0.24'"
-READERS = (line_reader("verl_console", _verl_rows, _LINES, too_long, sniff=_sniff_verl_console),)
+READERS = (line_reader("verl_console", _verl_rows, _LINES, _notes, sniff=_sniff_verl_console),)
