@@ -17,7 +17,7 @@ from bayes_grpo.logs.keyindex import KeyIndex, normal
 from bayes_grpo.logs.reward_key import no_reward, reward_of
 from bayes_grpo.logs.reward_parts import components_of, environments_of, is_cost
 from bayes_grpo.logs.signals import SIGNALS, STANDARD
-from bayes_grpo.logs.steps import over_epochs, second_counter, share_rollouts, step_of
+from bayes_grpo.logs.steps import over_epochs, place_cut_row, second_counter, share_rollouts, step_of
 from bayes_grpo.logs.table import Table, to_float
 from bayes_grpo.logs.trainer import Derived, Trainer
 from bayes_grpo.logs.trainers import GENERIC, TRAINERS, identify
@@ -83,6 +83,7 @@ def map_columns(table: Table, choices: Choices, hint: Trainer | None = None) -> 
     else:
         raise no_reward(columns, signals)
     columns.train = {"reward": reward, **signals}
+    place_cut_row(columns)
     share_rollouts(columns)
     components = components_of(index, found or ())
     columns.parts = _columns_of(index, COMPONENT, components, "reward functions")

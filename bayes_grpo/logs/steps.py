@@ -63,6 +63,24 @@ def step_of(columns: Columns, named: str | None) -> np.ndarray | None:
     return epoch
 
 
+def place_cut_row(columns: Columns) -> None:
+    """Gives a last row that ends before its step the step after the others', where these are equally far apart.
+
+    Such a row has the keys with which the one before begins, at least two.
+    """
+    step, table = columns.step, columns.index.table
+    if step is None or table.n < _MIN_STEPS or np.isfinite(step[-1]) or not np.all(np.isfinite(step[:-1])):
+        return
+    apart = np.diff(step[:-1])
+    last, before = ([key for key in table.keys if np.isfinite(table.column(key)[i])] for i in (-1, -2))
+    if not np.isfinite(columns.train["reward"][-1]) or apart[0] <= 0 or np.ptp(apart) > 0:
+        return
+    if len(last) < _LEAST or last != before[: len(last)]:
+        return
+    columns.step = np.r_[step[:-1], step[-2] + apart[0]]
+    columns.notes.append(f"the last row ends before its step, taken for {columns.step[-1]:g}, as far on as the others")
+
+
 def _is_length(index: KeyIndex, key: str) -> bool:
     """Whether a key such as "steps" says how long a row's episode was, beside a counter that rises by one a row.
 

@@ -186,3 +186,20 @@ def test_what_is_suggested_for_a_share_under_a_name_of_its_own(key, column):
     assert read_log(rows(**{f"the {key}": [0.1 * s for s in STEPS]})).suggested == (
         {column: (f"the {key}",)} if column else {}
     )
+
+
+@pytest.mark.parametrize(
+    ("steps", "end", "last"),
+    [
+        ((1, 2, 3, 4), "{'loss': 0.2, 'reward': 0.9,", 5),
+        ((10, 20, 30, 40), "{'loss': 0.2, 'reward': 0.9, 'st", 50),
+        ((10, 20, 35, 40), "{'loss': 0.2, 'reward': 0.9,", 40),
+        ((10, 20, 30, 40), "{'reward': 0.9,", 40),
+    ],
+)
+def test_a_last_row_that_ends_before_its_step_is_placed_where_the_others_are_equally_apart(tmp_path, steps, end, last):
+    log = tmp_path / "train.log"
+    log.write_text("".join(f"{ {'loss': 0.1, 'reward': 0.5, 'step': s} }\n" for s in steps) + end)
+    run = read_log(log)
+    assert run.step[-1] == last
+    assert any("ends before its step" in note for note in run.notes) == (last > steps[-1])
