@@ -14,7 +14,7 @@ from bayes_grpo.logs.settings import Setting
 
 AHEAD = 1.5
 """Horizon in units of the last logged step, where no planned length lies ahead."""
-GIVEN = "given"
+REQUESTED = "given"
 FAR_HORIZON = 10.0
 """Lengths of the log ahead of its end beyond which no row supports a forecast."""
 
@@ -35,7 +35,7 @@ class Horizon(NamedTuple):
     @property
     def sentence(self) -> str:
         """A default horizon in words; "" for one that was given."""
-        if self.origin == GIVEN:
+        if self.origin == REQUESTED:
             return ""
         reached = f"{self.origin.removesuffix(_REACHED)} (the planned length is reached)"
         return f"forecast to step {self.until:g}, {_WORDS.get(self.origin, reached)}"
@@ -108,7 +108,7 @@ def horizon_of(
         where these begin late, but not beyond the end of the learning rate; in whole steps where the log has these.
     """
     if horizon is not None:
-        return Horizon(float(horizon), GIVEN)
+        return Horizon(float(horizon), REQUESTED)
     planned = settings["total_steps"].value if "total_steps" in settings else None
     if planned is not None and float(planned) > last:
         return Horizon(float(planned), _PLANNED)

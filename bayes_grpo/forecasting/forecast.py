@@ -18,7 +18,7 @@ from bayes_grpo.common.results import Displayed
 from bayes_grpo.common.runtime import Progress, or_silent
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.forecasting.events import shipped_event_rates
-from bayes_grpo.forecasting.expected import GIVEN, FarHorizon, horizon_of
+from bayes_grpo.forecasting.expected import REQUESTED, FarHorizon, horizon_of
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES, Ensemble, fit_ensemble, trusted
 from bayes_grpo.forecasting.inputs import ForecastInputs, inputs_of_run
 from bayes_grpo.forecasting.mixture import freeze_after_schedule, mix_events, regimes_and_last_value
@@ -98,7 +98,7 @@ class Forecast(Displayed):
     notes: tuple[str, ...]
     name: str
     lag: float = 0.0
-    until_from: str = GIVEN
+    until_from: str = REQUESTED
     reference_runs: ReferencesUsed | None = None
     fallen: Fallen | None = None
     far: FarHorizon | None = None
@@ -270,7 +270,7 @@ def forecast_of_regimes(
     mixture = regimes_and_last_value(inputs, fitted, requested, shares, draws, seed, fallen)
     used = None
     if joint is not None:
-        row = requested.shown
+        row = requested.forecast_rows
         paths, taken, used = paths_with_references(mixture.paths, requested, joint, inputs.reward, row, seed)
         mixture = mixture.following(paths, taken, used.share)
     if several and fallen is None:
@@ -291,7 +291,7 @@ def forecast_of_regimes(
     table = inputs.table
     reward = inputs.reward
     paths = mixture.paths
-    h = 1 + requested.shown
+    h = 1 + requested.forecast_rows
     return Forecast(
         now=float(table.step[-1]),
         step=requested.step[requested.of_forecast],

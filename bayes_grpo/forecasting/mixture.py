@@ -188,7 +188,7 @@ def mix_events(
     moving = np.flatnonzero(requested.rate[requested.of_forecast] > 0.0)
     paths, event, settles = rates.apply(
         origin_state(inputs.table.y, inputs.reward),
-        requested.logged * len(moving) / requested.shown,
+        requested.logged * len(moving) / requested.forecast_rows,
         mixture.paths,
         mixture.paths.latent[:, 0],
         1 + moving,

@@ -206,8 +206,8 @@ class FutureGrid(NamedTuple):
         window: Steps averaged into each, shape (k,); 0 = instantaneous.
         rate: Learning rate over the reference one, shape (k,).
         weight: Completions of each row over the typical number, shape (k,).
-        shown: Rows of the forecast, h. They follow an instantaneous row at the log's end, the reward now; on those
-            after them, beyond the horizon, the trend is followed to where the reward ends.
+        forecast_rows: Number of rows of the forecast, h. They follow an instantaneous row at the log's end, the reward
+            now; on those after them, beyond the horizon, the trend is followed to where the reward ends.
         logged: Rows that the log would show until the horizon; the forecast has no more of them than `_GRID`.
     """
 
@@ -215,13 +215,13 @@ class FutureGrid(NamedTuple):
     window: np.ndarray
     rate: np.ndarray
     weight: np.ndarray
-    shown: int = 0
+    forecast_rows: int = 0
     logged: int = 0
 
     @property
     def of_forecast(self) -> slice:
         """Where the rows of the forecast lie in the columns."""
-        return slice(1, 1 + self.shown)
+        return slice(1, 1 + self.forecast_rows)
 
 
 _GRID = 96
@@ -256,7 +256,7 @@ def future_grid(table: Series, horizon: float, ahead: RemainingRate) -> FutureGr
     beyond = horizon + span * np.geomspace(0.05, _FAR, _BEYOND)  # at growing distances
     if whole and span > 2 * _BEYOND:
         beyond = np.unique(np.round(beyond))
-    return grid_at(table, np.concatenate([step, beyond]), ahead)._replace(shown=len(step), logged=logged)
+    return grid_at(table, np.concatenate([step, beyond]), ahead)._replace(forecast_rows=len(step), logged=logged)
 
 
 def grid_at(table: Series, step: np.ndarray, ahead: RemainingRate) -> FutureGrid:
@@ -269,6 +269,6 @@ def grid_at(table: Series, step: np.ndarray, ahead: RemainingRate) -> FutureGrid
         window=np.concatenate([[0.0], window]),
         rate=np.concatenate([[ahead.rate_now], ahead.mean(step, step - before)]),
         weight=np.ones(1 + len(step)),
-        shown=len(step),
+        forecast_rows=len(step),
         logged=len(step),
     )

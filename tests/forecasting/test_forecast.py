@@ -282,7 +282,7 @@ def test_future_rows_keep_the_logs_spacing_and_window():
     assert ahead.step[0] == 40.0
     assert ahead.window[0] == 0.0
     np.testing.assert_array_equal(ahead.window[ahead.of_forecast], 1.0)
-    assert future_grid(table, 10000.0, CONSTANT).shown == 96
+    assert future_grid(table, 10000.0, CONSTANT).forecast_rows == 96
 
 
 @pytest.mark.parametrize("shape", ["linear", "cosine"])
