@@ -345,7 +345,7 @@ def _prior_of(unit: Unit, logged: Logged, *, bounded: bool) -> PathPrior:
     if unit == "share" or bounded:
         return REWARD
     gap = float(logged.step[-1] - logged.step[0]) / (logged.rows - 1)
-    return REWARD.in_own_range(logged.rows, gap)
+    return REWARD.scaled_to_range(logged.rows, gap)
 
 
 def _bias(found: PathDraws, size: np.ndarray) -> float:

@@ -35,7 +35,7 @@ _MIDDLE = np.array([[1.0, 0.5], [0.0, 1.0]])
 _LEAST_NOISE = 1e-3
 
 
-class OwnRange(NamedTuple):
+class RangeNoise(NamedTuple):
     """Logarithm of a row's standard deviation over the range of the first rows.
 
     Its mean is first − by_rows log n − by_gap log g, of n rows with g steps between them, by
@@ -47,7 +47,7 @@ class OwnRange(NamedTuple):
     by_gap: float
 
 
-OWN_RANGE = OwnRange(0.10, 0.50, 0.15)
+RANGE_NOISE = RangeNoise(0.10, 0.50, 0.15)
 """Over 21 repositories, for 3 to 40 rows and steps between them from 1 to 200."""
 _OUTLIER_VARIANCE = 4.0
 """Relative to the variance of a jump."""
@@ -82,14 +82,16 @@ class PathPrior(NamedTuple):
     trend: float = 0.05
     trend_sd: float = 0.7
 
-    def in_own_range(self, rows: int, gap: float) -> PathPrior:
+    def scaled_to_range(self, rows: int, gap: float) -> PathPrior:
         """The prior of a signal in units of the range of its own rows, which few rows have not yet spanned.
 
         Args:
             rows: Number of logged rows.
             gap: Steps between two rows.
         """
-        expected = OWN_RANGE.first - OWN_RANGE.by_rows * math.log(rows) - OWN_RANGE.by_gap * math.log(max(gap, 1.0))
+        expected = (
+            RANGE_NOISE.first - RANGE_NOISE.by_rows * math.log(rows) - RANGE_NOISE.by_gap * math.log(max(gap, 1.0))
+        )
         return self._replace(log_noise=max(self.log_noise, expected))
 
     def with_noise(self, expected: ExpectedNoise, unit: float) -> PathPrior:

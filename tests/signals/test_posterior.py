@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, norm
 
-from bayes_grpo.signals.posterior import OWN_RANGE, PathPrior, _cells, _rotated, path_draws
+from bayes_grpo.signals.posterior import RANGE_NOISE, PathPrior, _cells, _rotated, path_draws
 from tests.helpers.claims import kept
 
 PRIOR = PathPrior(
@@ -137,7 +137,7 @@ def test_noise_is_found_where_there_are_rows_enough():
 def test_few_rows_have_the_noise_that_was_measured():
     learned = kept("few_rows")
     # The paths that were measured have this prior too, which moves the second digit.
-    assert pytest.approx((learned["first"], learned["by_rows"], learned["by_gap"]), abs=0.01) == OWN_RANGE
-    assert PathPrior().in_own_range(3, 1.0).log_noise == pytest.approx(0.10 - 0.50 * np.log(3.0))
-    assert PathPrior().in_own_range(3, 100.0).log_noise < PathPrior().in_own_range(3, 10.0).log_noise
-    assert PathPrior().in_own_range(10_000, 1.0) == PathPrior()
+    assert pytest.approx((learned["first"], learned["by_rows"], learned["by_gap"]), abs=0.01) == RANGE_NOISE
+    assert PathPrior().scaled_to_range(3, 1.0).log_noise == pytest.approx(0.10 - 0.50 * np.log(3.0))
+    assert PathPrior().scaled_to_range(3, 100.0).log_noise < PathPrior().scaled_to_range(3, 10.0).log_noise
+    assert PathPrior().scaled_to_range(10_000, 1.0) == PathPrior()
