@@ -51,7 +51,7 @@ class GroupSettings(NamedTuple):
     prompts_per_step: float | None
 
     @property
-    def known(self) -> bool:
+    def complete(self) -> bool:
         """Whether both are known."""
         return self.group_size is not None and self.prompts_per_step is not None
 

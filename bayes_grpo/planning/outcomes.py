@@ -24,7 +24,7 @@ ChangedSetting = Literal["learning_rate", "refresh_interval", "group_size", "pro
 SETTINGS: tuple[ChangedSetting, ...] = get_args(ChangedSetting)
 """Settings whose changes are counted."""
 OUTCOMES_PATH = Path(__file__).with_name("outcomes.json")
-NEAR = math.log(1.5)
+SIMILAR_CHANGE = math.log(1.5)
 """Pairs whose ratio lies within this distance of another one, e-folds, count as about the same change."""
 
 
@@ -130,7 +130,7 @@ def failure_regression() -> FailureRegression:
 
 def _is_similar_change(one: float, other: float) -> bool:
     """Whether two logarithms of ratios are about the same change: same direction and near."""
-    return abs(one - other) <= NEAR and one * other > 0.0
+    return abs(one - other) <= SIMILAR_CHANGE and one * other > 0.0
 
 
 @cache

@@ -249,8 +249,8 @@ def _similar_changes(now: CurrentRun | None, settings: PlannedSettings, groups: 
 
 def _noise(now: CurrentRun | None, planned: GroupSettings) -> tuple[tuple[RowNoise, ...], NoiseModel | None]:
     """Noise of rows, and what it rests on; nothing where group size or prompts per step are unknown."""
-    present = now.groups if now is not None and now.groups.known else planned
-    if not present.known:
+    present = now.groups if now is not None and now.groups.complete else planned
+    if not present.complete:
         return (), None
     level = None if now is None else now.table.level
     correlation, logged = correlation_of(level, float(present.group_size or 0.0))
