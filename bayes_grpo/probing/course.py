@@ -14,11 +14,11 @@ from bayes_grpo.common.intervals import LEVEL, Interval
 from bayes_grpo.common.results import Result
 from bayes_grpo.probing.estimate import Measured, Probe
 
-TAKEN = 8
+POOLED_PROBES = 8
 """Probes that are taken together: in more of them the policy has moved on."""
 
 
-def pooled_probes(probes: Sequence[Probe], last: int = TAKEN) -> Probe:
+def pooled_probes(probes: Sequence[Probe], last: int = POOLED_PROBES) -> Probe:
     """The last probes of a training as one.
 
     Their stiffness is the mean, its error that of the scatter between them, in which the errors of each are, and what

@@ -104,7 +104,7 @@ def limits_of(
             f"of {probe.stiffest.sd:.2g}; probe a larger batch, or one of a policy that varies more"
         )
     exposure = probe.late_share if lag_exposure is None else float(lag_exposure)
-    interval = _whole_steps(refresh_interval)
+    interval = _ceiled_interval(refresh_interval)
     rate = float(effective_learning_rate(learning_rate, momentum, kind))
     k = probe.stiffest
     threshold = critical_gain(float(momentum), interval, "hold", exposure)
@@ -151,7 +151,7 @@ def _largest_interval(gain: float, momentum: float, exposure: float) -> int:
     return low
 
 
-def _whole_steps(refresh_interval: float) -> int:
+def _ceiled_interval(refresh_interval: float) -> int:
     if not (refresh_interval >= 1 and math.isfinite(refresh_interval)):
         raise SettingError(
             f"expected at least 1 optimizer step, found {refresh_interval!r}", parameter="refresh_interval"

@@ -30,8 +30,8 @@ from bayes_grpo.probing.operator import (
 class HalfBatch(NamedTuple):
     """One half of a batch: the numbers of its parts and the directions that it finds."""
 
-    own: tuple[int, ...]
-    found: LeadingEigenvalues
+    members: tuple[int, ...]
+    leading: LeadingEigenvalues
 
 
 def probe(
@@ -76,17 +76,17 @@ def probe(
     each = [product_of(u, scale) for u in updates]
     halves = [tuple(range(i, parts, 2)) for i in range(2)] if parts > 1 else [(0,)]
     found = []
-    for own in halves:
-        begin = _beginning([updates[i] for i in own[:2]], scale) if start is None else start
-        found.append(HalfBatch(own, lanczos(_over(each, own), begin)))
-    ways = [half.found.vectors[0] for half in found]
+    for members in halves:
+        begin = _beginning([updates[i] for i in members[:2]], scale) if start is None else start
+        found.append(HalfBatch(members, lanczos(_over(each, members), begin)))
+    ways = [half.leading.vectors[0] for half in found]
     stiffest = _read(each, found, ways)
     late = 1.0
     if unweighted is not None:
         rest = _read([product_of(u, scale) for u in unweighted], found, ways)
         late = min(max(1.0 - rest.mean / stiffest.mean, 0.0), 1.0) if stiffest.mean > 0 else 1.0
-    begun = 0.0 if start is not None else sum(len(half.own[:2]) for half in found) / parts
-    searches = sum(half.found.products * len(half.own) for half in found) / parts
+    begun = 0.0 if start is not None else sum(len(half.members[:2]) for half in found) / parts
+    searches = sum(half.leading.products * len(half.members) for half in found) / parts
     readings = len(found) * (1 + (unweighted is not None))
     kind: OptimizerKind = optimizer or ("sgd" if isinstance(scale, int | float) and scale == 1 else "adam")
     return Probe(
@@ -95,14 +95,14 @@ def probe(
         late_share=late,
         parts=parts,
         gradients=begun + 2.0 * (searches + readings),
-        residual=max(half.found.residual for half in found),
+        residual=max(half.leading.residual for half in found),
         step=float(at),
     )
 
 
-def _over(each: Sequence[Product], own: Sequence[int]) -> Product:
+def _over(each: Sequence[Product], members: Sequence[int]) -> Product:
     """The mean matrix of some parts."""
-    return lambda way: mean_of([each[i](way) for i in own])
+    return lambda way: mean_of([each[i](way) for i in members])
 
 
 def _beginning(updates: Sequence[UpdateAt], scale: Any) -> AnyVector:
@@ -122,7 +122,7 @@ def _read(each: Sequence[Product], found: Sequence[HalfBatch], ways: Sequence[An
     if len(each) == 1:
         value = readings[0][0]
         return Measured(value, 0.0, math.inf, value, value)
-    return stiffness_of(readings, [[i in half.own for i in range(len(each))] for half in found])
+    return stiffness_of(readings, [[i in half.members for i in range(len(each))] for half in found])
 
 
 FIRST = 8
@@ -155,7 +155,7 @@ class ProbeTracker:
     def __init__(self) -> None:
         self.direction: Any = None
 
-    def look(
+    def measure(
         self,
         updates: Sequence[UpdateAt],
         scale: float | AnyVector = 1.0,
@@ -176,7 +176,7 @@ class ProbeTracker:
         """
         if len(updates) < (4 if self.direction is None else 2):
             raise SettingError(
-                f"look: expected at least 4 parts of a first batch and 2 of a later, found {len(updates)}"
+                f"measure: expected at least 4 parts of a first batch and 2 of a later, found {len(updates)}"
             )
         each = [product_of(update, scale, length) for update in updates]
         turned = 1.0

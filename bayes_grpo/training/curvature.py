@@ -128,7 +128,7 @@ class CurvatureWatcher:
         with self._guard():
             begun = time.perf_counter()
             with self._opened(self._trainer, inputs, self._parts) as batch:
-                found = self._look(batch, float(state.global_step))
+                found = self._measure(batch, float(state.global_step))
             self.probes.append(found)
             self._entries = probe_entries(self.probes, batch) | {"curvature/seconds": time.perf_counter() - begun}
             if self._path is not None and state.is_world_process_zero:
@@ -140,15 +140,15 @@ class CurvatureWatcher:
             write_entries(self._entries, state, logs)
             self._entries = {}
 
-    def _look(self, batch: ProbeInputs, step: float) -> Probe:
-        look = self._tracker.look(batch.updates, batch.scale, self._length, batch.unweighted)
+    def _measure(self, batch: ProbeInputs, step: float) -> Probe:
+        measured = self._tracker.measure(batch.updates, batch.scale, self._length, batch.unweighted)
         return Probe(
             optimizer=batch.optimizer,
-            stiffest=look.stiffest,
-            late_share=look.late_share,
+            stiffest=measured.stiffest,
+            late_share=measured.late_share,
             parts=len(batch.updates),
-            gradients=look.gradients,
-            residual=math.sqrt(max(1.0 - look.turned**2, 0.0)),
+            gradients=measured.gradients,
+            residual=math.sqrt(max(1.0 - measured.turned**2, 0.0)),
             step=step,
         )
 

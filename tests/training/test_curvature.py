@@ -25,17 +25,17 @@ STIFF = np.diag(4.0 * 0.6 ** np.arange(SIZE))
 def test_a_direction_is_kept_and_found_over_batches():
     """Two gradients a look: after a few batches the direction is the stiffest one, and looks are fair."""
     tracker = ProbeTracker()
-    looks = [tracker.look(noisy_parts(STIFF, seed)) for seed in range(40)]
+    looks = [tracker.measure(noisy_parts(STIFF, seed)) for seed in range(40)]
     assert looks[0].gradients > looks[1].gradients == 2.0
     assert abs(tracker.direction[0]) > 0.99
     late = np.array([look.stiffest.mean for look in looks[10:]])
     assert late.mean() == pytest.approx(4.0, rel=0.02)
     inside = [look.stiffest.interval.low <= 4.0 <= look.stiffest.interval.high for look in looks[10:]]
     assert np.mean(inside) >= 0.75
-    kept = tracker.look(noisy_parts(STIFF, 99, 0.0), unweighted=[lambda s: -0.75 * STIFF @ (np.ones(SIZE) + s)] * 8)
+    kept = tracker.measure(noisy_parts(STIFF, 99, 0.0), unweighted=[lambda s: -0.75 * STIFF @ (np.ones(SIZE) + s)] * 8)
     assert kept.late_share == pytest.approx(0.25, abs=1e-3)
     with pytest.raises(SettingError, match="4 parts of a first batch"):
-        ProbeTracker().look(noisy_parts(STIFF)[:3])
+        ProbeTracker().measure(noisy_parts(STIFF)[:3])
 
 
 class Trainer:
