@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayes_grpo.common.text import clean
-from bayes_grpo.rollouts.files import LeftOut
+from bayes_grpo.rollouts.files import SkippedRecords
 
 UNKNOWN = -1
 """A version, group number or truth value that a format does not state."""
@@ -26,7 +26,7 @@ _ENDED = frozenset({"stop", "eos", "end_turn", "tool_calls", "stop_sequence", "f
 _TURN = re.compile(
     r"<\|im_start\|>user\s*\n(.*?)<\|im_end\|>|<\|start_header_id\|>user<\|end_header_id\|>(.*?)<\|eot_id\|>", re.S
 )
-_BARE_TURN = re.compile(r"(?:^|\n)user\n(.*?)\nassistant\n?\s*(?:<think>\s*)?$", re.S)
+_PLAIN_TURN = re.compile(r"(?:^|\n)user\n(.*?)\nassistant\n?\s*(?:<think>\s*)?$", re.S)
 
 
 class Completion(NamedTuple):
@@ -49,7 +49,7 @@ class Completion(NamedTuple):
     length: float = math.nan
 
 
-class StatedColumns(NamedTuple):
+class TableColumns(NamedTuple):
     """A plain table's names of columns, and weights of reward functions where a trainer saves no total."""
 
     columns: Mapping[str, str] = {}
@@ -121,14 +121,14 @@ def scalars_in(record: Mapping[str, Any], without: Container[str] = ()) -> dict[
     }
 
 
-def bare_question(prompt: Any) -> str:
+def question_of(prompt: Any) -> str:
     """The question of a prompt, a text, messages, token ids or an id, without the chat template around it.
 
     That is the last turn of the user where a template is recognised, else everything as text.
     """
     if isinstance(prompt, list) and prompt and isinstance(prompt[0], dict):
         turns = [m.get("content") for m in prompt if isinstance(m, dict) and m.get("role") == "user"]
-        return bare_question(turns[-1] if turns else prompt[-1].get("content"))
+        return question_of(turns[-1] if turns else prompt[-1].get("content"))
     if not isinstance(prompt, str):
         return str(prompt)
     if "user" not in prompt:
@@ -136,7 +136,7 @@ def bare_question(prompt: Any) -> str:
     turns = _TURN.findall(prompt)
     if turns:
         return "".join(turns[-1]).strip()
-    found = _BARE_TURN.search(prompt)
+    found = _PLAIN_TURN.search(prompt)
     return (found[1] if found else prompt).strip()
 
 
@@ -149,7 +149,7 @@ def hash_of(value: Any) -> int:
 class Gatherer:
     """Takes completions, one by one or in batches, and forgets their text."""
 
-    def __init__(self, damage: LeftOut) -> None:
+    def __init__(self, damage: SkippedRecords) -> None:
         self._damage = damage
         self._open: list[Completion] = []
         self._batches: list[CompletionBatch] = []
@@ -193,7 +193,7 @@ class Gatherer:
         if prompt is None:
             return 0
         if prompt != self._last[0]:
-            self._last = (prompt, hash_of(bare_question(prompt)))
+            self._last = (prompt, hash_of(question_of(prompt)))
         return self._last[1]
 
     def _close(self) -> None:

@@ -218,13 +218,13 @@ def _factors_moved(table: _Table, first: Factors, last: Factors) -> list[_Before
     words = dict(_WORDS)
     if table.formatted is None:
         words["quality"] = "the reward of finished answers"
-    shown = _shown(table) + (["others"] if np.any(np.abs(changes.others) > 1e-9) else [])
+    shown = _observed_factors(table) + (["others"] if np.any(np.abs(changes.others) > 1e-9) else [])
     return [
         _BeforeAfter(x, words[x], x in _FORM, getattr(first, x), getattr(last, x), getattr(changes, x)) for x in shown
     ]
 
 
-def _shown(table: _Table) -> list[str]:
+def _observed_factors(table: _Table) -> list[str]:
     gates = {"finished": table.finished, "formatted": table.formatted}
     return [name for name, values in gates.items() if values is not None] + ["quality"]
 
@@ -243,7 +243,7 @@ def _course(table: _Table, early: np.ndarray) -> GainCourse:
         start = _sums(table, early, np.zeros(int(early.sum()), int), 1).factors
         course = sums.factors
         moved = shapley(start, course)
-        for name in _shown(table):
+        for name in _observed_factors(table):
             values[name], changes[name] = getattr(course, name), getattr(moved, name)
         values["others"], changes["others"] = course.others, moved.others
     else:

@@ -28,7 +28,7 @@ _decode = json.JSONDecoder().decode
 
 
 @dataclass
-class LeftOut:
+class SkippedRecords:
     """Counts of what could not be read: damaged lines, files that break off, long lines, incomplete records."""
 
     lines: int = 0
@@ -57,7 +57,7 @@ def unpacked(path: Path) -> BufferedReader[FileIO] | gzip.GzipFile:
     return gzip.GzipFile(fileobj=file) if packed else file
 
 
-def json_lines(path: Path, damage: LeftOut) -> Iterator[dict[str, Any]]:
+def json_lines(path: Path, damage: SkippedRecords) -> Iterator[dict[str, Any]]:
     """The objects of a file of JSON lines, also gzip."""
     with unpacked(path) as file:
         try:
@@ -94,7 +94,7 @@ def parquet_file(path: Path) -> Any:
         ) from None
 
 
-def parquet_batches(path: Path, damage: LeftOut, columns: list[str] | None = None) -> Iterator[Any]:
+def parquet_batches(path: Path, damage: SkippedRecords, columns: list[str] | None = None) -> Iterator[Any]:
     """A Parquet file in pieces, as Arrow tables of some columns, all if None; raises as `parquet_file` does."""
     import pyarrow as pa
 
@@ -152,7 +152,7 @@ class RolloutPath:
 
     def keys(self, path: Path) -> tuple[str, ...]:
         """Keys of the first record of a file of JSON lines; empty where there is none."""
-        return tuple(next(json_lines(path, LeftOut()), {}))
+        return tuple(next(json_lines(path, SkippedRecords()), {}))
 
     def split(self, path: Path) -> str:
         """The split of a file by its path below the root: "eval" or "train"."""

@@ -12,8 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from bayes_grpo.common.errors import LogReadError
-from bayes_grpo.rollouts.completions import Completion, StatedColumns, count, scalar_of, scalars_in, was_cut
-from bayes_grpo.rollouts.files import LeftOut, RolloutFile, RolloutPath, json_lines, parquet_batches, parquet_file
+from bayes_grpo.rollouts.completions import Completion, TableColumns, count, scalar_of, scalars_in, was_cut
+from bayes_grpo.rollouts.files import (
+    RolloutFile,
+    RolloutPath,
+    SkippedRecords,
+    json_lines,
+    parquet_batches,
+    parquet_file,
+)
 
 _Record = dict[str, Any]
 _LINES = r"\.jsonl(?:\.gz)?"
@@ -52,7 +59,7 @@ class RecordFormat:
     length: tuple[str, ...] = ()
     parts: str = ""
     no_parts: tuple[str, ...] = ()
-    changed: Callable[[_Record, StatedColumns], _Record] = lambda record, _: record
+    changed: Callable[[_Record, TableColumns], _Record] = lambda record, _: record
     drops_constant: bool = False
     refused: str = ""
 
@@ -77,7 +84,7 @@ class RecordFormat:
             files.append(RolloutFile(path, step, "train" if split == "train" else "eval"))
         return files
 
-    def read(self, file: RolloutFile, options: StatedColumns, damage: LeftOut) -> Iterator[Completion]:
+    def read(self, file: RolloutFile, options: TableColumns, damage: SkippedRecords) -> Iterator[Completion]:
         """Completions of a file; one that cannot be read, or is refused, is an error."""
         if self.refused:
             raise LogReadError(f"{file.path}: {self.refused}")
@@ -100,7 +107,7 @@ class RecordFormat:
                 parts=scalars_in(_mapping(record.get(self.parts))) if self.parts else scalars_in(record, own),
             )
 
-    def _records(self, path: Path, damage: LeftOut) -> Iterator[_Record]:
+    def _records(self, path: Path, damage: SkippedRecords) -> Iterator[_Record]:
         if path.suffix != ".parquet":
             return json_lines(path, damage)
         import pyarrow.types as kinds
@@ -137,7 +144,7 @@ def _mapping(value: Any) -> _Record:
     return value if isinstance(value, dict) else {}
 
 
-def _nemo_rl(record: _Record, options: StatedColumns) -> _Record:
+def _nemo_rl(record: _Record, options: TableColumns) -> _Record:
     """Turns of which the last is the completion; one text tells no prompt."""
     turns = record.get("content")
     if not (isinstance(turns, list) and len(turns) > 1):
@@ -145,7 +152,7 @@ def _nemo_rl(record: _Record, options: StatedColumns) -> _Record:
     return record | {"prompt": turns[:-1] if isinstance(turns[0], dict) else "\n".join(map(str, turns[:-1]))}
 
 
-def _tinker(record: _Record, options: StatedColumns) -> _Record:
+def _tinker(record: _Record, options: TableColumns) -> _Record:
     """Metrics of the steps of a trajectory are summed."""
     steps = [s for s in record.get("steps") or [] if isinstance(s, dict)]
     parts = scalars_in(_mapping(record.get("trajectory_metrics")))
@@ -160,7 +167,7 @@ def _tinker(record: _Record, options: StatedColumns) -> _Record:
     }
 
 
-def _trl(record: _Record, options: StatedColumns) -> _Record:
+def _trl(record: _Record, options: TableColumns) -> _Record:
     """The total is the sum of the reward functions by the weights that are given."""
     parts = scalars_in(record, ("step", "advantage", "advantages", "__index_level_0__"))
     known = [options.weights.get(name, 1.0) * value for name, value in parts.items() if math.isfinite(value)]

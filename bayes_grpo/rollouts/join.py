@@ -17,7 +17,7 @@ from bayes_grpo.rollouts.records import Rollouts
 LARGEST_SHIFT = 8
 """Largest shift between rollouts and log that is tried, in rows."""
 _LEAST = 4
-_EQUAL, _ALIKE = 0.9, 0.5
+_EQUAL, _RESEMBLING = 0.9, 0.5
 _ROUNDED = 1e-3
 
 
@@ -49,7 +49,7 @@ class Joined(Result):
     def sentence(self) -> str:
         """The same in words."""
         if not self.matches:
-            alike = "only resemble" if self.correlation >= _ALIKE else "do not fit"
+            alike = "only resemble" if self.correlation >= _RESEMBLING else "do not fit"
             return (
                 f"The rollouts {alike} the log (correlation {self.correlation:.2f} over {self.compared} rows, median "
                 f"difference {self.difference:.3g}): they are of another run or reward, or were filtered."

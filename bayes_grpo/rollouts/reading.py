@@ -11,8 +11,8 @@ import numpy as np
 from bayes_grpo.common.errors import MENDING, Argument, LogReadError, SettingError
 from bayes_grpo.common.runtime import Progress, or_silent
 from bayes_grpo.common.text import clean, listed
-from bayes_grpo.rollouts.completions import COLUMN_KINDS, UNKNOWN, Gatherer, StatedColumns
-from bayes_grpo.rollouts.files import LeftOut, RolloutFile, RolloutPath
+from bayes_grpo.rollouts.completions import COLUMN_KINDS, UNKNOWN, Gatherer, TableColumns
+from bayes_grpo.rollouts.files import RolloutFile, RolloutPath, SkippedRecords
 from bayes_grpo.rollouts.formats import RECORD_FORMATS, RecordFormat
 from bayes_grpo.rollouts.records import Rollouts
 from bayes_grpo.rollouts.tables import PlainTable
@@ -57,8 +57,8 @@ def read_rollouts(
     place = RolloutPath(Path(path))
     name, parts = _recognised(place, format)
     parts, notes_of_files = _chosen(parts, split)
-    damage = LeftOut()
-    options = StatedColumns(columns or {}, weights or {})
+    damage = SkippedRecords()
+    options = TableColumns(columns or {}, weights or {})
     gatherer, progress = Gatherer(damage), or_silent(progress)
     for i, part in enumerate(parts):
         if i % max(1, len(parts) // 100) == 0:

@@ -21,12 +21,12 @@ from bayes_grpo.rollouts.completions import (
     COLUMN_KINDS,
     UNKNOWN,
     CompletionBatch,
-    StatedColumns,
-    bare_question,
+    TableColumns,
     hash_of,
+    question_of,
     was_cut,
 )
-from bayes_grpo.rollouts.files import LeftOut, RolloutFile, RolloutPath, json_lines, parquet_batches, unpacked
+from bayes_grpo.rollouts.files import RolloutFile, RolloutPath, SkippedRecords, json_lines, parquet_batches, unpacked
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,7 +67,7 @@ class PlainTable:
         found = place.named(r"[^/]+\.(?:csv|csv\.gz|tsv|parquet|jsonl|jsonl\.gz)")
         return [RolloutFile(path) for path, _ in found if len(place.files) == 1]
 
-    def read(self, file: RolloutFile, options: StatedColumns, damage: LeftOut) -> Iterator[CompletionBatch]:
+    def read(self, file: RolloutFile, options: TableColumns, damage: SkippedRecords) -> Iterator[CompletionBatch]:
         """Completions of a table, in pieces; an error where it has no column of rewards, or not the one named."""
         columns: dict[str, str] = {}
         for table in _pieces(file.path, damage):
@@ -85,7 +85,7 @@ class PlainTable:
             yield _batch_of(table, columns)
 
 
-def _csv_pieces(path: Path, damage: LeftOut) -> Iterator[pd.DataFrame]:
+def _csv_pieces(path: Path, damage: SkippedRecords) -> Iterator[pd.DataFrame]:
     import pandas as pd
 
     with unpacked(path) as file:
@@ -98,7 +98,7 @@ def _csv_pieces(path: Path, damage: LeftOut) -> Iterator[pd.DataFrame]:
             damage.cut += 1
 
 
-def _pieces(path: Path, damage: LeftOut) -> Iterator[pd.DataFrame]:
+def _pieces(path: Path, damage: SkippedRecords) -> Iterator[pd.DataFrame]:
     import pandas as pd
 
     name = path.name.lower()
@@ -139,7 +139,7 @@ def _batch_of(table: pd.DataFrame, columns: Mapping[str, str]) -> CompletionBatc
             continue
         values = table[columns[name]]
         if kind is np.uint64:
-            out[name] = _hashed(values.to_numpy(), bare_question if name == "prompt" else str)
+            out[name] = _hashed(values.to_numpy(), question_of if name == "prompt" else str)
         elif name == "truncated":
             place, reasons = pd.factorize(values)
             out[name] = np.array([UNKNOWN, *(was_cut(reason) for reason in reasons.tolist())])[place + 1]

@@ -14,7 +14,7 @@ import pytest
 
 from bayes_grpo import read_rollouts
 from bayes_grpo.common.errors import LogReadError, SettingError
-from bayes_grpo.rollouts.completions import bare_question
+from bayes_grpo.rollouts.completions import question_of
 from bayes_grpo.rollouts.files import LONGEST_LINE
 from bayes_grpo.rollouts.reading import FORMATS
 from tests.helpers.rollouts import GROUP, PROMPTS, STEPS, WRITERS, made, write_prime, write_table, write_trl, write_verl
@@ -161,7 +161,7 @@ def test_a_question_is_the_same_in_any_template():
         "system\nhelp\nuser\nWhy?\nassistant\n",
         "<|start_header_id|>user<|end_header_id|>\n\nWhy?<|eot_id|><|start_header_id|>assistant<|end_header_id|>",
     ):
-        assert bare_question(text) == "Why?"
+        assert question_of(text) == "Why?"
 
 
 def test_what_cannot_be_read_is_one_line_with_a_remedy(tmp_path):
