@@ -10,7 +10,7 @@ from bayes_grpo.common.document import Cell, Document, Tabular, number, section,
 from bayes_grpo.common.intervals import LEVEL, percent
 from bayes_grpo.diagnosis.status import ALARMING, SEVERITY
 
-_SHOWN = 60
+_MAX_ROWS = 60
 """Rows on a terminal; the table on disk has all."""
 
 
@@ -19,15 +19,15 @@ def batch_document(f: Batch) -> Document:
     """The worst status first."""
     good = sorted((r for r in f.table if r["status"]), key=lambda r: -SEVERITY.get(str(r.get("status")), 0))
     bad = [r for r in f.table if r["error"]]
-    hidden = f"{len(good) - _SHOWN} more rows are in the table on disk." if len(good) > _SHOWN else ""
-    errors = (f"{r['log']}: {r['error']}" for r in bad[:_SHOWN])
+    hidden = f"{len(good) - _MAX_ROWS} more rows are in the table on disk." if len(good) > _MAX_ROWS else ""
+    errors = (f"{r['log']}: {r['error']}" for r in bad[:_MAX_ROWS])
     answer, *more = f.clauses
     return Document(
         title=f"{f.logs} logs",
         answer=f"{sentence_case(answer)}.",
         why=f"{'; '.join(more)}." if more else "",
         tone="alarm" if any(r.get("status") in ALARMING for r in good) else "",
-        table=_table(good[:_SHOWN], hidden) if good else None,
+        table=_table(good[:_MAX_ROWS], hidden) if good else None,
         sections=(section("Errors", *errors, tone="doubt"),),
         unchecked=f"Errors: {len(bad)}; the first is {bad[0]['log']}: {bad[0]['error']}" if bad else "",
         docs="how/batch",

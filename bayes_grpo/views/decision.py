@@ -10,7 +10,7 @@ from bayes_grpo.common.sampling import spread
 from bayes_grpo.common.text import amount
 from bayes_grpo.decision.result import Decision
 
-_SHOWN = 8
+_TABLE_STEPS = 8
 """Stopping steps in the table, evenly spread; JSON has all."""
 
 
@@ -42,9 +42,9 @@ def _costs(d: Decision) -> str:
     return f"In the unit of the costs given: {worth}, {amount(d.cost_per_step)} a step."
 
 
-def _rows_shown(d: Decision, step: float) -> np.ndarray:
+def _table_rows(d: Decision, step: float) -> np.ndarray:
     """Places of the stopping steps in the table: evenly spread ones and a step of interest."""
-    return np.unique(np.append(spread(len(d.step), _SHOWN), int(np.argmin(np.abs(d.step - step)))))
+    return np.unique(np.append(spread(len(d.step), _TABLE_STEPS), int(np.argmin(np.abs(d.step - step)))))
 
 
 def _gains(d: Decision) -> Tabular:
@@ -56,7 +56,7 @@ def _gains(d: Decision) -> Tabular:
             number(f"{'now, ' if i == 0 else ''}{d.step[i]:g}"),
             number(f"{d.gain[i]:+.3f} [{low[i]:+.3f}, {high[i]:+.3f}]"),
         )
-        for i in _rows_shown(d, d.pays_at)
+        for i in _table_rows(d, d.pays_at)
     )
     return table("Reward gained by a stop at a step", ("stop at step", f"expected gain [{d.level:.0%}]"), rows)
 
@@ -71,7 +71,7 @@ def _values(d: Decision) -> Tabular:
             number(f"{amount(float(d.net[i]))} [{amount(float(d.net_low[i]))}, {amount(float(d.net_high[i]))}]"),
             words("recommended" if d.step[i] == d.recommended else "", mark=True),
         )
-        for i in _rows_shown(d, d.recommended)
+        for i in _table_rows(d, d.recommended)
     )
     net = f"net value, unit of the costs [{d.level:.0%}]"
     heads = ("stop at step", "expected gain", Cell(net, term="net value"), "")

@@ -33,7 +33,7 @@ from bayes_grpo.signals.thresholds import THRESHOLDS
 
 _MOVES = ("growing", "plateaued")
 """Modes of a reward that does not fail."""
-NOT_SEEN = "not seen"
+NOT_OBSERVED = "not seen"
 """In place of the probability of a mode that no logged signal can show."""
 _PART_HEADS = (
     "appears at step", "at its start", "now", "P(rises)", "adds to the reward", "share of the gain", "falls since step",
@@ -219,14 +219,14 @@ def marks(d: Diagnosis) -> dict[str, float]:
     return {label_of(e.mode): float(round(e.onset.median)) for e in failures[:3]} | found
 
 
-def _seen(d: Diagnosis, name: str) -> bool:
+def _observed(d: Diagnosis, name: str) -> bool:
     """Whether a logged signal can show a mode."""
     return d.timeline is not None and name in d.timeline.modes and d.timeline.modes[name].seen
 
 
 def _probability_text(d: Diagnosis, name: str) -> str:
     """The probability of a mode behind its name; "" where no signal tells."""
-    return f" ({percent(d.probability[name])})" if _seen(d, name) else ""
+    return f" ({percent(d.probability[name])})" if _observed(d, name) else ""
 
 
 def mode_table(d: Diagnosis) -> Tabular:
@@ -240,10 +240,10 @@ def mode_table(d: Diagnosis) -> Tabular:
             sharp = onset.step.low == onset.step.high
             since = f"{onset.step.median:.0f}" if sharp else ranged(onset.step, ".0f")
         label = label_of(name)
-        chance_text = probability_text(p) if _seen(d, name) else NOT_SEEN
+        chance_text = probability_text(p) if _observed(d, name) else NOT_OBSERVED
         return words(label, term=label, mark=mark), number(chance_text, mark=mark), number(since)
 
-    ordered = sorted(d.probability.items(), key=lambda item: (not _seen(d, item[0]), -item[1]))
+    ordered = sorted(d.probability.items(), key=lambda item: (not _observed(d, item[0]), -item[1]))
     heads = ("mode", Cell("under way", term="under way"), Cell("since step", term="onset"))
     return table("Probability that each mode is under way", heads, (line(*x) for x in ordered))
 

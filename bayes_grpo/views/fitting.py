@@ -52,7 +52,7 @@ def fit_summary_document(s: Summary) -> Document:
         title=a.run,
         about=f"{a.rows} rows of {a.signal}, steps {a.first_step:g} to {a.last_step:g}, regime {s.regime}",
         answer=s.answer,
-        why=_why(s),
+        why=_reason(s),
         do=_next_step(s),
         tone="" if s.convergence.passed else "alarm",
         table=_main_quantities(s, len(weak)),
@@ -88,7 +88,7 @@ def _next_step(s: Summary) -> str:
     return "see where the rest of the schedule leads (bayes-grpo forecast LOG)."
 
 
-def _why(s: Summary) -> str:
+def _reason(s: Summary) -> str:
     """The verdict without the answer: chances, a learning rate that has ended, and which rows were fitted."""
     start = s.window.start_step
     rows = "" if start is None else f"{s.window.reason} Fitted: the rows after step {start:.0f}."

@@ -80,11 +80,11 @@ def forecast_summary_document(s: ForecastSummary) -> Document:
 def _cautions(s: ForecastSummary) -> str:
     """What limits the forecast: a horizon too far ahead, and regimes that it does without."""
     far = "" if s.far is None else s.far.sentence
-    text = "; ".join(x for x in (_left_out(s), far) if x)
+    text = "; ".join(x for x in (_excluded_regimes(s), far) if x)
     return f"Caution: {text}." if text else ""
 
 
-def _left_out(s: ForecastSummary) -> str:
+def _excluded_regimes(s: ForecastSummary) -> str:
     """Regimes that the forecast does without, and why, a clause; "" without any."""
     if not s.not_converged:
         return ""
@@ -98,7 +98,7 @@ def weights_section(s: ForecastSummary, hint: str) -> Section:
     listed = ", ".join(f"{name} {percent(w)}" for name, w in weights[:3])
     rows = ((name, number(f"{w:.2f}")) for name, w in weights)
     note = "Regimes by how well each predicted every row before it came; the last value as learned from other runs."
-    lost = _left_out(s)
+    lost = _excluded_regimes(s)
     return section(
         "Regimes",
         f"{sentence_case(lost)}." if lost else "",

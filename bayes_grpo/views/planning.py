@@ -38,7 +38,7 @@ _SETTINGS = {
 }
 _SOURCES = {"given": "as given", "probe": "measured by a probe"}
 _TONES: dict[str, Tone] = {"stable": "good", "unstable": "alarm", "run_failed": "alarm", "cannot_tell": "doubt"}
-_DO = {
+_NEXT_STEPS = {
     "run_failed": "lower the learning rate or the refresh interval.",
     "unstable": "lower the learning rate or the refresh interval.",
     "cannot_tell": "measure the stiffness of the update (--probe), or give it (--stiffness).",
@@ -52,8 +52,8 @@ def plan_document(plan: Plan) -> Document:
         title=plan.run or "Plan",
         about=_settings_words(plan),
         answer=answer_of(plan),
-        why=_why(plan),
-        do=_DO.get(plan.verdict, ""),
+        why=_reason(plan),
+        do=_NEXT_STEPS.get(plan.verdict, ""),
         tone=_TONES[plan.verdict],
         table=_thresholds(plan),
         sections=(
@@ -88,7 +88,7 @@ def answer_of(plan: Plan) -> str:
     return f"{plan.verdict.capitalize()} by the exact linear threshold{sure}: {limit}."
 
 
-def _why(plan: Plan) -> str:
+def _reason(plan: Plan) -> str:
     """The margin, and separately what happened to others."""
     exact, onset = plan.threshold("frozen_policy"), plan.threshold("oscillation")
     swings = "below" if onset.p_below >= 0.5 else "above"

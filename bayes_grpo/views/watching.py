@@ -8,7 +8,7 @@ from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.wording import label_of
 from bayes_grpo.watching.result import Update
 
-_SHOWN = 0.01
+_LEAST_PROBABILITY = 0.01
 """Modes of at least this probability have a row."""
 
 
@@ -55,5 +55,5 @@ def _numbers(u: Update) -> Tabular:
         steps = (("stop", o.stop), ("best checkpoint", o.take))
         rows += [(name, number(f"step {x:g}")) for name, x in steps if x is not None]
     chances = sorted(u.probability.items(), key=lambda x: -x[1])
-    rows += [(label_of(name), number(percent(p))) for name, p in chances if p >= _SHOWN]
+    rows += [(label_of(name), number(percent(p))) for name, p in chances if p >= _LEAST_PROBABILITY]
     return table("Now", ("", ""), rows)

@@ -70,7 +70,7 @@ def ordinary(weight: np.ndarray) -> np.ndarray:
     return weight >= _LEAST_WEIGHT * np.median(weight)
 
 
-_SEEN, _BAND = "#c2410c", "#9ca3af"
+_OUTLIER_COLOR, _BAND = "#c2410c", "#9ca3af"
 
 
 def plot_residuals(fit: Fit, check: Check, figure: Canvas | None = None) -> Canvas:
@@ -93,7 +93,7 @@ def plot_residuals(fit: Fit, check: Check, figure: Canvas | None = None) -> Canv
     axes.axhline(0, color=_BAND, lw=0.8)
     axes.plot(step, loo, ".", color="#111827", ms=4)
     out = np.abs(loo) > limit
-    axes.plot(step[out], loo[out], "o", mfc="none", color=_SEEN, ms=8)
+    axes.plot(step[out], loo[out], "o", mfc="none", color=_OUTLIER_COLOR, ms=8)
     return figure
 
 
