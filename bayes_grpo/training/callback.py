@@ -226,7 +226,7 @@ def watching_of(
         SettingError: A field has an unknown name or an impossible value.
     """
     for given, known, what in ((more, Watching, "an option"), (costs, StoppingCosts, "a field of the costs")):
-        names = [field.name for field in fields(known) if field.name != "kept"]  # read from the run
+        names = [field.name for field in fields(known) if field.name != "saved"]  # read from the run
         if isinstance(given, Mapping) and (unknown := [name for name in given if name not in names]):
             raise SettingError(f"expected {what} among {listed(names)}, found {listed(unknown)}")
     if isinstance(costs, Mapping):
