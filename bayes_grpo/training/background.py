@@ -60,14 +60,14 @@ class BackgroundSetup:
     """The first message to the process.
 
     Attributes:
-        known: What the trainer states besides rows.
+        facts: What the trainer states besides rows.
         settings: Checked settings that the user states.
         watching: What to compute.
         memory: Result of earlier updates.
         every: Seconds between the starts of two updates.
     """
 
-    known: Parsed = NO_ROWS
+    facts: Parsed = NO_ROWS
     settings: Mapping[str, Any] = field(default_factory=dict)
     watching: Watching = field(default_factory=Watching)
     memory: Memory = field(default_factory=Memory)
@@ -285,7 +285,7 @@ def serve(folder: str, parent: int) -> None:
         messages = []
         begun = time.monotonic()
         try:
-            update, memory = update_of(run_of(rows, setup.known, setup.settings), setup.watching, memory)
+            update, memory = update_of(run_of(rows, setup.facts, setup.settings), setup.watching, memory)
             _send(answers, (len(rows), update, ""))
         except Exception as error:  # the next row may be better
             _send(answers, (len(rows), None, plain(f"{type(error).__name__}: {error}", 500)))

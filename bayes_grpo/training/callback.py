@@ -101,7 +101,7 @@ class Watcher:
         Raises:
             SettingError: It is no such trainer.
         """
-        put_first(self, trainer)
+        prepend_callback(self, trainer)
         self._first = True
         return self
 
@@ -114,7 +114,7 @@ class Watcher:
                 self._warn_reporters(getattr(args, "report_to", ()))
                 history = [row for row in state.log_history if row.get("step", 0) <= state.global_step]
                 setup = BackgroundSetup(
-                    known=trainer_facts(args, state),
+                    facts=trainer_facts(args, state),
                     settings=self._settings,
                     watching=self._watching,
                     memory=Memory(alarmed=alarms_in(history)),
@@ -289,7 +289,7 @@ def agree_across_ranks(wish: bool, args: Any) -> bool:
     return bool(word.item())
 
 
-def put_first(callback: Any, trainer: Any) -> None:
+def prepend_callback(callback: Any, trainer: Any) -> None:
     """Puts a callback before the others of a trainer.
 
     Raises:

@@ -23,7 +23,7 @@ from bayes_grpo.probing.operator import STEP, AnyVector, UpdateAt
 from bayes_grpo.probing.predict import limits_of
 from bayes_grpo.probing.probe import ProbeTracker
 from bayes_grpo.training.background import Guard
-from bayes_grpo.training.callback import put_first, write_entries
+from bayes_grpo.training.callback import prepend_callback, write_entries
 
 
 class ProbeInputs(NamedTuple):
@@ -108,7 +108,7 @@ class CurvatureWatcher:
             raise SettingError(f"attach: expected a trainer of TRL, found {type(trainer).__name__}")
         if why := self._refused(trainer):
             raise SettingError(f"CurvatureProbe: {why}")
-        put_first(self, trainer)
+        prepend_callback(self, trainer)
         self._trainer = trainer
         inner = trainer.compute_loss
 
