@@ -15,7 +15,7 @@ from bayes_grpo.diagnosis.mode import probabilities_after
 from bayes_grpo.diagnosis.result import Diagnosis
 from bayes_grpo.diagnosis.wording import label_of
 from bayes_grpo.logs.run import Run
-from bayes_grpo.watching.result import LASTING, LEAST_LOOK_ROWS, Alarm, Watching
+from bayes_grpo.watching.result import LASTING, LEAST_ALARM_ROWS, Alarm, Watching
 
 LEAST_LASTING = 2
 """Rows for which a finding has to last at least."""
@@ -37,7 +37,7 @@ def alarms_of(run: Run, diagnosis: Diagnosis, watching: Watching, alarmed: Colle
         alarmed: Failures whose alarms were raised before.
     """
     rows = len(run.rewards[0])
-    if rows < LEAST_LOOK_ROWS or diagnosis.status.status == "done":  # a solved task leaves zero-variance groups
+    if rows < LEAST_ALARM_ROWS or diagnosis.status.status == "done":  # a solved task leaves zero-variance groups
         return ()
     first = diagnosis.status.finding.mode
     new = [mode for mode in diagnosis.alarming(watching.alarm) if mode not in alarmed]

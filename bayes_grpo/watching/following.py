@@ -96,9 +96,9 @@ class Following:
             self.problem = plain(error, 500)
             return None
         self.problem = ""
-        return self._taken(found, last)
+        return self._updated(found, last)
 
-    def _taken(self, found: Run, last: bool) -> Run | None:
+    def _updated(self, found: Run, last: bool) -> Run | None:
         """The run with the log as it was read; None where nothing is new."""
         before = self.run
         if before is not None:

@@ -27,7 +27,7 @@ names most failures; a status needs more than a half to say that a run fails, an
 """
 LASTING = 0.05
 """Share of the rows for which it has to last."""
-LEAST_LOOK_ROWS = 12
+LEAST_ALARM_ROWS = 12
 """Fewer rewards than this raise no alarm."""
 
 
