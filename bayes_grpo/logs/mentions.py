@@ -1,35 +1,16 @@
-"""Free text in which names stand before numbers, whatever is between them: for texts that no other reader knows.
-
-A text is a sequence of mentions, a name with its number. "step 10 → reward 0.2", a list of bullets, a card with a name
-above each number and a sentence such as "at step 10 the reward was 0.2" are the same mentions in the same order. A
-record ends where another step is named, or, in a text that names none, where a name comes again. Numbers that follow
-each other behind one name, "reward: 0.2 → 0.3 → 0.4", are a column.
-"""
+"""What a text mentions: names with the number that stands behind each, whatever is between them."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
-from bayes_grpo.common.text import counted, listed
-from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source
-from bayes_grpo.logs.keyindex import normal, of_evaluation
-from bayes_grpo.logs.lines import (
-    PASTED,
-    REWARD_KEYS,
-    lines_of,
-    names_reward,
-    nothing_found,
-    planned_in,
-    settings_in,
-    std_of,
-    too_long,
-)
+from bayes_grpo.logs.keyindex import normal
+from bayes_grpo.logs.lines import PASTED, REWARD_KEYS, lines_of, names_reward, std_of
 from bayes_grpo.logs.readers.console import BEFORE_EVALUATION, WITH_SPREAD
-from bayes_grpo.logs.run import Caution
-from bayes_grpo.logs.table import Table, to_float
+from bayes_grpo.logs.table import to_float
 from bayes_grpo.logs.trainers import GENERIC
 
 _TIME = re.compile(
@@ -79,15 +60,14 @@ _STEPS_BEHIND = re.compile(
 )
 _AT_STEP = re.compile(r"\s(?:at|after|in|on|for)\s(?:[a-z]{1,12}\s)?[a-z]{2,10}\s?\Z", re.IGNORECASE)
 """What stands between a name and the number of its step, as in "reward at step 100: 0.2"."""
-_MEAN = "(?:(?:mean|avg|average|train|training|total|raw|step|batch|rollout|current|overall|ep)_){0,4}"
+MEAN_WORDS = "(?:(?:mean|avg|average|train|training|total|raw|step|batch|rollout|current|overall|ep)_){0,4}"
 _REWARDED = re.compile(
-    rf"{_MEAN}(?:rewards?(?:_scores?)?|returns?|scores?|rew|r)(?:_(?:mean|avg|total|history))?(?:_(?:per|by)_(?:step|iteration|update|epoch))?"
+    rf"{MEAN_WORDS}(?:rewards?(?:_scores?)?|returns?|scores?|rew|r)(?:_(?:mean|avg|total|history))?(?:_(?:per|by)_(?:step|iteration|update|epoch))?"
 )
 """Names of no more than a reward."""
 _MEAN_OF_REWARD = re.compile(r"(?:[a-z]{1,20}_){0,2}rewards?_(?:mean|avg)")
 """The end of a key of several parts, "grpo_actor/task_reward/avg"."""
-_SHORT = re.compile(rf"{_MEAN}(?:r|rew)(?:_(?:mean|avg))?")
-_RATE = re.compile(rf"(?:{_MEAN}|\w{{1,20}}_)(?:accuracy|acc|solved|(?:success|solve|pass|win|correct)(?:_rate)?)")
+_RATE = re.compile(rf"(?:{MEAN_WORDS}|\w{{1,20}}_)(?:accuracy|acc|solved|(?:success|solve|pass|win|correct)(?:_rate)?)")
 _PART = re.compile(r"\w{2,40}_rewards?|rewards?_\w{2,40}|total", re.IGNORECASE)
 _OF_ONE = re.compile(
     r"\W{0,9}(?:sample|completion|question|prompt|problem|example|answer|response|generation|model|task|method|run)s?"
@@ -99,7 +79,7 @@ _STATISTIC = re.compile(r"(?:mean|avg|std|min|max|median|sum|μ|σ)", re.IGNOREC
 """A name that says what a number is of that named before it, as in "rewards: mean=0.3 std=0.4"."""
 _COLUMN_GAP = "  "
 """What stands at least between a name and its number in columns."""
-_STEP_NAME, _PLACE, _EVALUATED = "step", "", "evaluated"
+STEP_NAME, PLACE = "step", ""
 _KNOWN = frozenset(key for keys in GENERIC.keys.values() for key in keys)
 _STOP = frozenset((
     "a", "about", "after", "an", "and", "are", "around", "at", "be", "became", "by", "fell", "for", "from", "gave",
@@ -109,13 +89,10 @@ _STOP = frozenset((
 """Words that are no part of a name."""
 _LONGEST = 4
 """Words of a name."""
-_LONGEST_LINE = 4_000
-_LEAST_ROWS = 3
-_LEAST_KEYS = 4
-"""Numbers with known names that make a row of a text with one reward and no step."""
+LONGEST_MENTIONING = 4_000
 
 
-class _Mention(NamedTuple):
+class Mention(NamedTuple):
     """A name with its number.
 
     The name is "step" for any name of a step and "" for none; ``planned`` is the number behind a count, ``evaluated``
@@ -129,25 +106,28 @@ class _Mention(NamedTuple):
     linked: bool = False
 
 
-def _last(name: str) -> str:
+def last_part(name: str) -> str:
+    """The last part of a key of several, in its usual spelling."""
     return normal(name).rpartition("/")[2]
 
 
-def _rewarded(name: str) -> bool:
+def names_only_reward(name: str) -> bool:
     """Whether a name, or the end of a key of several parts, says no more than that it is a reward."""
     known = normal(name)
-    ends = (_last(name), "_".join(known.split("/")[-2:]))
+    ends = (last_part(name), "_".join(known.split("/")[-2:]))
     mean_of_one = "/" in known and _MEAN_OF_REWARD.fullmatch(ends[1]) is not None
     return known in REWARD_KEYS or mean_of_one or any(_REWARDED.fullmatch(end) for end in ends)
 
 
-def _reads_like_reward(name: str) -> bool:
+def reads_like_reward(name: str) -> bool:
+    """Whether a name is one of a reward, of a part of one, or of a rate of success."""
     part = _PART.fullmatch(name) is not None and (normal(name) == "total" or names_reward((name,)))
-    return part or _rewarded(name) or _RATE.fullmatch(_last(name)) is not None
+    return part or names_only_reward(name) or _RATE.fullmatch(last_part(name)) is not None
 
 
-def _known(name: str) -> bool:
-    return normal(name) in _KNOWN or _last(name) in _KNOWN or _reads_like_reward(name)
+def is_known(name: str) -> bool:
+    """Whether a name is one that a trainer or a script logs."""
+    return normal(name) in _KNOWN or last_part(name) in _KNOWN or reads_like_reward(name)
 
 
 def _name(words: str, linked: bool) -> str:
@@ -184,7 +164,7 @@ class _Scan:
         self._waiting = ""
         self._on_line = False  # whether the number has to stand on the same line
 
-    def of_line(self, line: str) -> list[_Mention]:
+    def of_line(self, line: str) -> list[Mention]:
         """The mentions of a line, without names behind which several numbers stand, as in the row of a table.
 
         Args:
@@ -193,18 +173,18 @@ class _Scan:
         if self._on_line:
             self._waiting = ""
         self._on_line = False
-        found: list[_Mention] = []
+        found: list[Mention] = []
         several: set[str] = set()
         first = True
         for segment in _plain(line).split("|"):
             alone = found and not self._waiting and _NUMBER.fullmatch(segment.strip()) is not None
-            if alone and found[-1].name not in (_STEP_NAME, _PLACE):
+            if alone and found[-1].name not in (STEP_NAME, PLACE):
                 several.add(found[-1].name)
             found += self._of_segment(segment, first)
             first = first and not segment.strip()
         return [x for x in found if x.name not in several]
 
-    def _of_segment(self, segment: str, first: bool) -> Iterator[_Mention]:
+    def _of_segment(self, segment: str, first: bool) -> Iterator[Mention]:
         """The mentions of a part of a line; the ``first`` of them may begin with its place."""
         at = 0
         head = ""  # the name of what statistics are of
@@ -228,16 +208,16 @@ class _Scan:
             self._waiting = ""
             if behind := _STEPS_BEHIND.match(segment, at):
                 at = behind.end()
-                name = _STEP_NAME
+                name = STEP_NAME
             if not name and place:
-                yield _Mention(_PLACE, float(number[1]), float(number[2] or 0))
-            elif _STEP.fullmatch(_last(name)) and to_float(number[1]).is_integer():
+                yield Mention(PLACE, float(number[1]), float(number[2] or 0))
+            elif _STEP.fullmatch(last_part(name)) and to_float(number[1]).is_integer():
                 evaluated = BEFORE_EVALUATION.search(words[: words.rfind(name)]) is not None
-                yield _Mention(_STEP_NAME, to_float(number[1]), float(number[2] or 0), evaluated)
+                yield Mention(STEP_NAME, to_float(number[1]), float(number[2] or 0), evaluated)
                 self._waiting = _measured_at(words)
                 self._on_line = bool(self._waiting)
-            elif name and (linked or is_key or _known(name)):
-                yield _Mention(name, _value(name, number[1], number[2]), linked=linked)
+            elif name and (linked or is_key or is_known(name)):
+                yield Mention(name, _value(name, number[1], number[2]), linked=linked)
         rest = segment[at:].strip(" :=")
         if at == 0 and rest:
             self._waiting = _name(rest, linked=True) if len(rest.split()) <= _LONGEST else ""
@@ -247,13 +227,13 @@ def _measured_at(words: str) -> str:
     """The reward that stands before "at step", whose number comes behind that of the step; "" without one."""
     found = _AT_STEP.search(words)
     name = _name(words[: found.start()], linked=True) if found is not None else ""
-    return name if _reads_like_reward(name) else ""
+    return name if reads_like_reward(name) else ""
 
 
 def _value(name: str, number: str, of: str | None) -> float:
     """A number, or a count as a share of all."""
     value = to_float(number.replace(",", ""))
-    share = of is not None and 0.0 <= value <= float(of) > 0.0 and not _EPISODE.fullmatch(_last(name))
+    share = of is not None and 0.0 <= value <= float(of) > 0.0 and not _EPISODE.fullmatch(last_part(name))
     return value / float(of or 1) if share else value
 
 
@@ -269,7 +249,7 @@ def _lists_in(line: str) -> Iterator[tuple[str, list[float], tuple[int, int]]]:
                 yield name, values, numbers.span()
 
 
-def _series(text: str) -> dict[str, list[float]]:
+def series_in(text: str) -> dict[str, list[float]]:
     """Numbers that follow each other behind a name: those of rewards, and others of as many, the steps among them.
 
     A name that comes again and again with such numbers is that of the completions of each row, and no series.
@@ -279,124 +259,21 @@ def _series(text: str) -> dict[str, list[float]]:
         for name, values, _ in _lists_in(_WRAPPED.sub(r"\1", _NONE.sub("", line))):
             if name in found:
                 return {}
-            found[_STEP_NAME if _STEP.fullmatch(_last(name)) else name] = values
-    lengths = [len(values) for name, values in found.items() if _reads_like_reward(name)]
+            found[STEP_NAME if _STEP.fullmatch(last_part(name)) else name] = values
+    lengths = [len(values) for name, values in found.items() if reads_like_reward(name)]
     return {name: values for name, values in found.items() if lengths and len(values) == lengths[0]}
 
 
 def _with_means(line: str) -> str:
     """A line in which a list of the rewards of its completions is their mean."""
     for name, values, (start, end) in reversed([*_lists_in(line)]):
-        if _reads_like_reward(name) and not re.search(_ARROW, line[start:end]):
+        if reads_like_reward(name) and not re.search(_ARROW, line[start:end]):
             line = f"{line[:start].rstrip(' [(')}: {sum(values) / len(values):.6g} | {line[end:].lstrip(' ])')}"
     return line
 
 
-def _mentions(text: str) -> list[_Mention]:
+def mentions_in(text: str) -> list[Mention]:
+    """What the lines of a text mention, but for those on one completion, prompt or model, and long ones."""
     scan = _Scan()
-    lines = (line for line, _ in lines_of(text) if len(line) <= _LONGEST_LINE and not _OF_ONE.match(line))
+    lines = (line for line, _ in lines_of(text) if len(line) <= LONGEST_MENTIONING and not _OF_ONE.match(line))
     return [mention for line in lines for mention in scan.of_line(_with_means(line))]
-
-
-def _records(mentions: Sequence[_Mention]) -> tuple[list[dict[str, float]], float]:
-    """Records of a text in their order, and the planned steps that their steps state (0 without any)."""
-    names = [x.name for x in mentions]
-    step = _STEP_NAME if _STEP_NAME in names else _PLACE
-    rewards = [i for i, name in enumerate(names) if _reads_like_reward(name)]
-    begins = bool(rewards) and step in names[: rewards[0]]
-    records: list[dict[str, float]] = [{}]
-    repeated: list[set[str]] = [set()]  # names that a record has with several numbers
-
-    def begin(record: dict[str, float]) -> None:
-        records.append(record)
-        repeated.append(set())
-
-    for name, value, _, evaluated, _ in mentions:
-        record = records[-1]
-        if name == _PLACE != step:
-            continue
-        if name == step and begins and record.get(_STEP_NAME) != value:
-            begin({_STEP_NAME: value, **({_EVALUATED: 1.0} if evaluated else {})})
-        elif name == step and not begins:
-            record[_STEP_NAME] = value
-            begin({})
-        elif name != step and record.setdefault(name, value) != value:
-            if begins:
-                repeated[-1].add(name)
-            else:
-                begin({name: value})
-    rows = [{k: v for k, v in x.items() if k not in several} for x, several in zip(records, repeated, strict=True)]
-    planned = max((x.planned for x in mentions if x.name == step), default=0.0)
-    return [_of_its_kind(x) for x in rows if x.keys() - {_STEP_NAME, _EVALUATED}], planned
-
-
-def _of_its_kind(row: dict[str, float]) -> dict[str, float]:
-    """A record without the mark of an evaluation, which names its numbers so instead."""
-    marked = {k: v for k, v in row.items() if k != _EVALUATED}
-    return dict(of_evaluation(marked)) if _EVALUATED in row else marked
-
-
-def _rows(text: str) -> tuple[list[dict[str, float]], float]:
-    """Rows of a text and planned steps: records with a step and a reward, else those of the same names, else one."""
-    mentions = _mentions(text)
-    records, planned = _records(mentions)
-    totals = {normal(name) for row in records for name in row if _rewarded(name)}
-    if len(totals) > 1:
-        return [], 0.0  # of different things
-    rewarded = [row for row in records if any(map(_reads_like_reward, row))]
-    places = {row.get(_STEP_NAME, i) for i, row in enumerate(rewarded)}
-    alike = (
-        len(places) > 1 and len(rewarded[0]) >= _LEAST_ROWS and all(x.keys() == rewarded[0].keys() for x in rewarded)
-    )
-    if len(places) < _LEAST_ROWS and not alike and not any(x.linked and _reads_like_reward(x.name) for x in mentions):
-        return [], 0.0  # a sentence
-    if any(_STEP_NAME in row for row in rewarded):
-        placed = [row for row in records if _STEP_NAME in row]
-        return placed, planned if planned >= max(row[_STEP_NAME] for row in placed) else 0.0
-    alike = [row for row in rewarded if row.keys() == rewarded[0].keys()] if rewarded else []
-    if len(alike) >= _LEAST_ROWS and len(alike[0]) > 1:
-        rest = [row for row in rewarded[-1:] if row.keys() < alike[0].keys()]  # of a text that was cut off
-        return [*alike, *rest], 0.0
-    whole = [row for row in rewarded if sum(map(_known, row)) >= _LEAST_KEYS]
-    return (whole, 0.0) if len(whole) == 1 and len(text) <= PASTED else ([], 0.0)
-
-
-def _with_whole_names(rows: list[dict[str, float]]) -> list[dict[str, float]]:
-    """Rows, in which a short name of the reward is written out where no other name is one."""
-    names = {name for row in rows for name in row}
-    short = [name for name in names if _SHORT.fullmatch(_last(name))]
-    if len(short) != 1 or any(names_reward((name,)) for name in names):
-        return rows
-    return [{"reward" if name == short[0] else name: value for name, value in row.items()} for row in rows]
-
-
-def _sniff(source: Source) -> Evidence | None:
-    """Rows with a reward in free text, where no other reader finds any."""
-    if series := _series(source.head):
-        return Evidence(0, len(next(iter(series.values()))))
-    rewarded = sum(any(map(_reads_like_reward, row)) for row in _rows(source.head)[0])
-    enough = rewarded >= _LEAST_ROWS or (rewarded and len(source.text) <= PASTED)
-    return Evidence(0, rewarded) if enough else None
-
-
-def _read(source: Source, wanted: str | None) -> Parsed:
-    """Rows of names and numbers, with the settings that the text states in words."""
-    if series := _series(source.text):
-        rows = _with_whole_names([dict(zip(series, row, strict=True)) for row in zip(*series.values(), strict=True)])
-        note = Caution(f"numbers that follow each other behind {listed(series)} are {counted(len(rows), 'row')}")
-        return Parsed(Table.from_rows(rows), notes=(note,))
-    rows, planned = _rows(source.text)
-    if not rows:
-        raise nothing_found("names before numbers such as 'step 3, reward 0.24'", source)
-    return Parsed(
-        Table.from_rows(_with_whole_names(rows)),
-        total_steps=planned or planned_in(source.text),
-        notes=(
-            Caution("read from free text by the names that stand before numbers"),
-            *too_long(source.text, _LONGEST_LINE),
-        ),
-        settings=settings_in(source.text),
-    )
-
-
-READERS = (Reader("named_numbers", _sniff, _read, last=True),)
