@@ -201,7 +201,7 @@ class Backtest(Result):
 
     @property
     def too_narrow(self) -> bool:
-        """Whether the intervals covered far fewer rows than they should."""
+        """True if the intervals covered far fewer rows than they should."""
         return bool(self.table) and self.table[0].coverage < LEVEL - FEW_COVERED
 
     @property

@@ -1,4 +1,4 @@
-"""What commands print on: JSON, the terminal, a line of progress, exit codes."""
+"""Outputs of commands: JSON, the terminal, a line of progress, exit codes."""
 
 from __future__ import annotations
 

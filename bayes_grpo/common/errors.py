@@ -31,7 +31,7 @@ class Argument(NamedTuple):
 
 
 MENDING = "\0"
-"""What stands in the text of an error for the argument that mends it; texts of logs have no such character."""
+"""Placeholder in the text of an error for the argument that mends it; texts of logs have no such character."""
 _WRITTEN: ContextVar[Callable[[Argument], str]] = ContextVar("_WRITTEN", default=str)
 """How an argument is written: as in a call, or as a flag within the command line."""
 

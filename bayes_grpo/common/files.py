@@ -12,7 +12,7 @@ from pathlib import Path
 from bayes_grpo.common.errors import OutputError
 
 RUN_MARK = "#"
-"""What stands between a file and the name of one of the runs in it."""
+"""Separator between a file and the name of one of the runs in it."""
 PICTURES = (".png", ".pdf", ".svg")
 """Suffixes of pictures."""
 

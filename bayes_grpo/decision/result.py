@@ -123,7 +123,7 @@ class Decision(Result):
 
     @property
     def at_odds(self) -> bool:
-        """Whether going on pays on average and yet more probably not."""
+        """True if going on pays on average and yet more probably not."""
         return self.recommended is not None and not self.stops_now and self.probability_pays < THRESHOLDS.probable
 
     @property

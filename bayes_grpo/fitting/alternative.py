@@ -49,7 +49,7 @@ class AlternativePrior:
 
     @property
     def usable(self) -> bool:
-        """Whether the draws reach the posterior under the other prior."""
+        """True if the draws reach the posterior under the other prior."""
         return self.effective >= LEAST_REWEIGHTED and not self.pareto_k > PARETO_K
 
 

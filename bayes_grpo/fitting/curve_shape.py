@@ -80,7 +80,7 @@ def overshoot_text(p: dict[str, float], zeta: SummaryRow | None) -> str:
 
 
 def past_peak(path: SignalPath) -> bool:
-    """Whether a reward rose and has surely lost more than `LOST_SHARE` of its rise to its best level."""
+    """True if a reward rose and has surely lost more than `LOST_SHARE` of its rise to its best level."""
     rise = path.best - path.start
     lost = path.best - path.now
     return float(np.mean((rise > 0.0) & (lost > LOST_SHARE * rise))) >= CLEAR_DIRECTION

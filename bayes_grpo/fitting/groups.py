@@ -1,4 +1,4 @@
-"""What a fit keeps, in plain arrays: groups of variables with named dimensions, and the DataTree that ArviZ takes.
+"""Contents of a fit in plain arrays: groups of variables with named dimensions, and the DataTree that ArviZ takes.
 
 Everything in this package reads the groups. The tree is made where it is asked for: xarray brings pandas, 70 MB and a
 twentieth of a fit's time.
@@ -46,7 +46,7 @@ class Group:
         return self.variables[name].values if name in self.variables else self.coords[name]
 
     def __contains__(self, name: object) -> bool:
-        """Whether there is such a variable."""
+        """True if there is such a variable."""
         return name in self.variables
 
 

@@ -50,7 +50,7 @@ class PriorCheck:
 
     @property
     def unlike(self) -> bool:
-        """Whether the log lies beyond nearly all prior runs."""
+        """True if the log lies beyond nearly all prior runs."""
         return any(not RARE <= share <= 1.0 - RARE for share in (self.scatter, self.change))
 
     @property

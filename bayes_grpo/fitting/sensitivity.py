@@ -58,12 +58,12 @@ class SummaryRow:
 
     @property
     def fixed(self) -> bool:
-        """Whether a point prior or the settings leave it one value."""
+        """True if a point prior or the settings leave it one value."""
         return self.prior.high - self.prior.low <= 1e-9 * abs(self.prior.median)
 
     @property
     def rests_on_prior(self) -> bool:
-        """Whether it is mostly the prior: little of its variance is gone, or the prior moves it more than the log."""
+        """True if it is mostly the prior: little of its variance is gone, or the prior moves it more than the log."""
         stronger = self.prior_sensitivity > self.likelihood_sensitivity
         return self.mostly_prior or (self.prior_sensitivity >= THRESHOLD and stronger)
 

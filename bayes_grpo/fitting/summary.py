@@ -153,12 +153,12 @@ class Summary(Result):
 
     @property
     def solved(self) -> bool:
-        """Whether the reward is so near its highest value that the task counts as solved."""
+        """True if the reward is so near its highest value that the task counts as solved."""
         return self.level >= THRESHOLDS.solved
 
     @property
     def schedule_ended(self) -> bool:
-        """Whether the learning rate has come to its end."""
+        """True if the learning rate has come to its end."""
         return math.isfinite(self.rate_ended) or self.rate_left <= THRESHOLDS.rate_spent
 
     @property

@@ -52,7 +52,7 @@ class GroupSettings(NamedTuple):
 
     @property
     def complete(self) -> bool:
-        """Whether both are known."""
+        """True if both are known."""
         return self.group_size is not None and self.prompts_per_step is not None
 
 

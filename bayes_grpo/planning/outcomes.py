@@ -129,7 +129,7 @@ def failure_regression() -> FailureRegression:
 
 
 def _is_similar_change(one: float, other: float) -> bool:
-    """Whether two logarithms of ratios are about the same change: same direction and near."""
+    """True if two logarithms of ratios are about the same change: same direction and near."""
     return abs(one - other) <= SIMILAR_CHANGE and one * other > 0.0
 
 

@@ -158,7 +158,7 @@ def plan(
 
 
 def run_failed(run: Run, table: Series) -> bool:
-    """Whether a run failed: its rows collapsed, or its diagnosis finds a failure more probably than not.
+    """True if a run failed: its rows collapsed, or its diagnosis finds a failure more probably than not.
 
     Args:
         run: The run.

@@ -36,7 +36,7 @@ class StiffnessUsed(NamedTuple):
 
     @property
     def from_reward(self) -> bool:
-        """Whether it is that of the directions which the reward shows; stiffer ones may exist."""
+        """True if it is that of the directions which the reward shows; stiffer ones may exist."""
         return self.source in ("low_lag_run", "lagged_run")
 
 

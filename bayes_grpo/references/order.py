@@ -27,7 +27,7 @@ from bayes_grpo.references.curve import Segment, SmoothCurve
 SHARE_GRID = np.concatenate([[0.0], np.linspace(0.025, 0.975, 39)])
 """Shares at which the likelihood is known."""
 CERTAINTY = 0.8
-"""What the likelihood of a share counts, because curves are taken from the same rows: with it intervals of simulated
+"""Weight of the likelihood of a share, because curves are taken from the same rows: with it intervals of simulated
 families hold 90%."""
 NONE = 0.5
 """Pseudo-count of reference runs with an order of their own, or with none."""

@@ -80,7 +80,7 @@ class Prior:
 
     @property
     def fixed(self) -> bool:
-        """Whether the parameter is fixed at the median."""
+        """True if the parameter is fixed at the median."""
         return self.spread == 0.0
 
 

@@ -47,12 +47,12 @@ class Logged:
 
     @property
     def constant(self) -> bool:
-        """Whether every row has the same value."""
+        """True if every row has the same value."""
         return self.rows > 0 and bool(np.ptp(self.value) == 0.0)
 
     @property
     def is_share(self) -> bool:
-        """Whether all values lie in [0, 1]."""
+        """True if all values lie in [0, 1]."""
         return is_share(self.value)
 
 

@@ -40,7 +40,7 @@ class Fallen(NamedTuple):
 
 
 def fallen_of(path: SignalPath, checkpoint: float | None = None) -> Fallen | None:
-    """What a reward has lost at its last row; None where it is less likely than not that it has.
+    """Loss of a reward at its last row; None where it is less likely than not that it has.
 
     Args:
         path: Of the reward.
@@ -76,7 +76,7 @@ def last_lost(path: SignalPath) -> tuple[float, float] | None:
 
 
 def rows_collapsed(value: np.ndarray) -> bool:
-    """Whether a reward is probably lost at its last row, shape (n,), without NaN."""
+    """True if a reward is probably lost at its last row, shape (n,), without NaN."""
     if not len(value):
         return False
     path = fit_reward(Logged(np.arange(float(len(value))), value), RewardRange())

@@ -26,7 +26,7 @@ FUNCTION, ENVIRONMENT = "reward function", "environment"
 _COMPLETE = 0.9
 """Share of the rows in which all parts have values, before they have shares of the gain."""
 _ONE = 0.05
-"""What the sum of estimated weights of environments may miss of 1."""
+"""Tolerance of the sum of estimated weights of environments about 1."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -138,7 +138,7 @@ class SignalPath:
 
     @property
     def peaked(self) -> bool:
-        """Whether the last level lies below the best by any amount, with more than the probability of a suspicion."""
+        """True if the last level lies below the best by any amount, with more than the probability of a suspicion."""
         return float((self.best > self.now).mean()) > 1.0 - THRESHOLDS.suspect
 
     @property
@@ -153,7 +153,7 @@ class SignalPath:
         return min(least, 0.0) if self.logged.rows < THRESHOLDS.waste_rows else least
 
     def fell(self, share: float | None = None) -> np.ndarray:
-        """Whether it lies below its best by a share of that, and by 2% of the span, at each block, shape (draws, n).
+        """True where it lies below its best by a share of that, and by 2% of the span, at each block, shape (draws, n).
 
         Args:
             share: The share; by default that from which a fall is named.
@@ -223,7 +223,7 @@ class SignalPath:
         return after - before
 
     def lost(self) -> np.ndarray:
-        """Whether half of the gain, or of a level that was high from the start, is lost at each block, (draws, n).
+        """True where half of the gain, or of a level that was high from the start, is lost at each block, (draws, n).
 
         lost(t) = best(t) − m(t) ≥ base / 2 and ≥ 5% of the span, where base is the height of the best level above the
         lowest value if the run began above half of that height, else the gain; without a lowest value it is the gain

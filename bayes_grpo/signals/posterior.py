@@ -54,7 +54,7 @@ _OUTLIER_VARIANCE = 4.0
 
 
 class PathPrior(NamedTuple):
-    """What is known of a path before its rows, on the scale on which it is fitted.
+    """Prior of a path, on the scale on which it is fitted.
 
     Attributes:
         log_noise: Mean of the logarithm of the standard deviation of a row.

@@ -161,7 +161,7 @@ def fit_reward(
 
 
 def never_changes(path: SignalPath) -> bool:
-    """Whether an evaluation reward is the same every time, as of a policy that no update reaches.
+    """True if an evaluation reward is the same every time, as of a policy that no update reaches.
 
     At 0 or 1 it says nothing: none, or all, may be solved by a policy that still moves.
     """

@@ -25,7 +25,7 @@ def backtest_document(b: Backtest) -> Document:
 
 
 def _next_step(b: Backtest) -> str:
-    """What the scores say of a forecast of this log from now on."""
+    """Advice from the scores for a forecast of this log from now on."""
     parts = []
     if b.verdict == "worse":
         parts.append("expect the present level, and not the trend of the forecast")

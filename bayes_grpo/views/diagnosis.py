@@ -220,7 +220,7 @@ def marks(d: Diagnosis) -> dict[str, float]:
 
 
 def _observed(d: Diagnosis, name: str) -> bool:
-    """Whether a logged signal can show a mode."""
+    """True if a logged signal can show a mode."""
     return d.timeline is not None and name in d.timeline.modes and d.timeline.modes[name].seen
 
 

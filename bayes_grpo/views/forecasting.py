@@ -78,7 +78,7 @@ def forecast_summary_document(s: ForecastSummary) -> Document:
 
 
 def _cautions(s: ForecastSummary) -> str:
-    """What limits the forecast: a horizon too far ahead, and regimes that it does without."""
+    """Limits of the forecast: a horizon too far ahead, and regimes that it does without."""
     far = "" if s.far is None else s.far.sentence
     text = "; ".join(x for x in (_excluded_regimes(s), far) if x)
     return f"Caution: {text}." if text else ""
@@ -93,7 +93,7 @@ def _excluded_regimes(s: ForecastSummary) -> str:
 
 
 def weights_section(s: ForecastSummary, hint: str) -> Section:
-    """What a forecast averages over, by weight, as a section of a page; the hint says how to learn more."""
+    """Regimes that a forecast averages over, by weight, as a section of a page; the hint says how to learn more."""
     weights = _weights(s)
     listed = ", ".join(f"{name} {percent(w)}" for name, w in weights[:3])
     rows = ((name, number(f"{w:.2f}")) for name, w in weights)

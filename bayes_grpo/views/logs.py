@@ -25,7 +25,7 @@ _CAUTIONS = 3
 _PARTS = 12
 """Parts of the reward that the table names; JSON has all."""
 _KINDS = {"rewards": "part of the reward", "environments": "environment"}
-"""What stands before "/" in the name of a part → what it is."""
+"""Prefix before "/" in the name of a part → what it is."""
 
 
 @shows(Run)
@@ -99,7 +99,7 @@ def _short(value: object) -> str:
 
 
 def _is_the_reward(s: Run, values: np.ndarray) -> bool:
-    """Whether a part, shape (n,), is the reward of every row, which varies: no other part has a weight."""
+    """True if a part, shape (n,), is the reward of every row, which varies: no other part has a weight."""
     varies = len(np.unique(s.reward[np.isfinite(s.reward)])) > 1
     return varies and np.allclose(values, s.reward, rtol=1e-6, atol=0.0, equal_nan=True)
 

@@ -140,7 +140,7 @@ def target_of(
 
 
 def _integrable(given: Any) -> bool:
-    """Whether the filter can integrate a parameter out under an override of its prior: a normal one, a point, none."""
+    """True if the filter can integrate a parameter out under an override of its prior: a normal one, a point, none."""
     if isinstance(given, Prior):
         return given.quantiles is None
     return not is_distribution(given) or type(given).__name__ in ("Normal", "Delta")
