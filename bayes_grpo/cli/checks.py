@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from bayes_grpo.common.errors import FitError, LogReadError, SettingError
-from bayes_grpo.common.files import file_and_run
+from bayes_grpo.common.files import STANDARD_INPUT, file_and_run
 from bayes_grpo.common.text import plain
 
 if TYPE_CHECKING:
@@ -73,13 +73,15 @@ def signal(value: str) -> None:
 
 
 def check_logs_exist(logs: Iterable[str | Path]) -> None:
-    """Refuses logs none of which exists; patterns and addresses are read later. ``FILE#RUN`` is a run in a file.
+    """Refuses logs none of which exists; patterns, addresses and the standard input are read later.
+
+    ``FILE#RUN`` is a run in a file.
 
     Raises:
         LogReadError: No path exists.
     """
     paths = [file_and_run(str(x))[0] for x in logs]
-    local = [x for x in paths if not x.startswith("wandb:") and not glob.has_magic(x)]
+    local = [x for x in paths if x != STANDARD_INPUT and not x.startswith("wandb:") and not glob.has_magic(x)]
     if local and len(local) == len(paths) and not any(os.path.lexists(x) for x in local if "\0" not in x):
         raise LogReadError(
             f"{plain(local[0], 200)}: expected a log file, found nothing there; {_hint(Path(local[0]))}check the path"

@@ -11,6 +11,8 @@ from pathlib import Path
 
 from bayes_grpo.common.errors import OutputError
 
+STANDARD_INPUT = "-"
+"""How a command names what is piped or pasted into it in place of a file."""
 RUN_MARK = "#"
 """Separator between a file and the name of one of the runs in it."""
 PICTURES = (".png", ".pdf", ".svg")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bayes_grpo.common.errors import BayesGrpoError, LogReadError
-from bayes_grpo.common.files import RUN_MARK, file_and_run
+from bayes_grpo.common.files import RUN_MARK, STANDARD_INPUT, file_and_run
 from bayes_grpo.common.text import clean, counted, listed
 from bayes_grpo.logs.assembling import assemble
 from bayes_grpo.logs.file_names import with_rewards_of_name
@@ -82,7 +82,7 @@ def read_log(
     Args:
         path_or_paths: A log file, the output directory of a trainer, a store's file or folder, or several files of one
             run, joined on the step (later files win where they disagree); ``FILE#RUN`` for one of several runs in a
-            file; ``wandb://entity/project/run``, by W&B's own
+            file; "-" for the standard input; ``wandb://entity/project/run``, by W&B's own
             client; or the rows themselves: a pandas or Polars frame, columns, a list of records such as
             ``trainer.state.log_history``, or a run of W&B's client.
         format: Name of a reader, where the content does not tell.
@@ -156,7 +156,7 @@ def _paths(path_or_paths: PathLike | Sequence[PathLike]) -> list[Path]:
         )
     if not given:
         raise LogReadError("expected the path of a log, found an empty list; pass at least one path")
-    return [only_run_in(Path(p)) for p in given]
+    return [only_run_in(Path("/dev/stdin" if os.fspath(p) == STANDARD_INPUT else p)) for p in given]
 
 
 def _files_of(paths: list[Path]) -> list[Path]:

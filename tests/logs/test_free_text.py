@@ -1,5 +1,8 @@
 """Text in which names stand before numbers is read whatever is between them; prose about numbers is not."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -190,3 +193,10 @@ def test_a_dictionary_of_settings_above_the_lines_is_no_row(write):
     lines = "\n".join(f"step {s}/13 reward {r} kl 0.001" for s, r in zip(STEPS, REWARDS, strict=True))
     run = read_log(write("a.log", f"Config: {{'learning_rate': 1e-06, 'reward_weights': [1.0, 0.5]}}\n{lines}\n"))
     np.testing.assert_allclose(run.reward, REWARDS)
+
+
+def test_a_text_that_is_piped_in_is_read():
+    program = "from bayes_grpo.logs import read_log; run = read_log('-'); print(run.name, run.reward.tolist())"
+    text = "step 1 → reward: 0.5\nstep 2 → reward: 0.6\n"
+    found = subprocess.run([sys.executable, "-c", program], input=text, capture_output=True, text=True, check=True)
+    assert found.stdout == "stdin [0.5, 0.6]\n"
