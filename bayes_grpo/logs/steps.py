@@ -77,8 +77,9 @@ def place_cut_row(columns: Columns) -> None:
         return
     if len(last) < _LEAST or last != before[: len(last)]:
         return
-    columns.step = np.r_[step[:-1], step[-2] + apart[0]]
-    columns.notes.append(f"the last row ends before its step, taken for {columns.step[-1]:g}, as far on as the others")
+    following = float(step[-2] + apart[0])
+    columns.step = np.r_[step[:-1], following]
+    columns.notes.append(f"the last row ends before its step, taken for {following:g}, as far on as the others")
 
 
 def _is_length(index: KeyIndex, key: str) -> bool:

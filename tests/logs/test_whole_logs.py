@@ -203,3 +203,21 @@ def test_a_last_row_that_ends_before_its_step_is_placed_where_the_others_are_equ
     run = read_log(log)
     assert run.step[-1] == last
     assert any("ends before its step" in note for note in run.notes) == (last > steps[-1])
+
+
+TABLE = "{0}\n\n| step | reward | test d4 / d8 |\n|---|---|---|\n| 1 | 0.1 | 0.5 / 0.3 |\n| 2 | {1} | 0.6 / 0.2 |\n\n"
+
+
+def test_tables_of_a_page_are_called_by_the_headings_right_above_them(tmp_path):
+    page = tmp_path / "notes.md"
+    page.write_text(TABLE.format("**Run A:**", 0.2) + TABLE.format("## Run B (beta 0)", 0.3))
+    with pytest.raises(LogReadError, match=r"found 2: Run A \(.*, Run B \(beta 0\) \("):
+        read_log(page)
+    assert list(read_log(page, run="Run B").reward) == [0.1, 0.3]
+
+
+@pytest.mark.parametrize(("key", "last"), [("test d4", 0.6), ("test d8", 0.2)])
+def test_a_cell_that_lists_as_many_numbers_as_its_column_has_names(tmp_path, key, last):
+    page = tmp_path / "notes.md"
+    page.write_text(TABLE.format("", 0.2))
+    assert read_log(page, columns={"heldout": key}).eval_reward[-1] == last

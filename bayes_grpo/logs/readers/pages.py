@@ -26,7 +26,16 @@ from bayes_grpo.logs.cells import (
     value_in,
 )
 from bayes_grpo.logs.formats import HEAD, NO_REWARDS, Evidence, Parsed, Reader, RunName, Source, chosen_run, main_run
-from bayes_grpo.logs.grids import COUNTERS, Grid, html_grids, is_step_column, text_grids, unrepeated
+from bayes_grpo.logs.grids import (
+    COUNTERS,
+    Grid,
+    html_grids,
+    is_step_column,
+    text_grids,
+    title_of,
+    unrepeated,
+    with_lists_apart,
+)
 from bayes_grpo.logs.keyindex import KeyIndex, normal, of_evaluation, with_evaluation_keys
 from bayes_grpo.logs.lines import is_rate, is_total_reward, names_reward, planned_in, std_of
 from bayes_grpo.logs.run import Caution
@@ -43,6 +52,8 @@ _NO_GOAL = re.compile(r"trunc|clip|cut|length|len\b|tokens|time|loss|entropy|\bk
 """Names of what a training does not aim at, whatever stands before."""
 _HELD_OUT = re.compile(r"\b(?:eval|validation|val|held[- ]?out)\Z", re.IGNORECASE)
 """The end of a name that says no more than of what rows it is, "p50 validation"."""
+PAGE = "table"
+"""Name of a table in a page that has no other."""
 _KIND = "kind"
 """Name of a column for what stands in parentheses behind a step."""
 
@@ -54,7 +65,7 @@ def tables_in(text: str) -> list[Parsed]:
     of a value for each metric, and one whose reward has another name.
     """
     for grids in (html_grids, text_grids):
-        known = [*grids(text)]
+        known = [with_lists_apart(grid) for grid in grids(text)]
         found = [table for grid in known if (table := _metrics(grid)) is not None]
         across = [table for grid in known if (table := _turned_metrics(grid)) is not None]
         found = _with_their_parts(found)
@@ -165,7 +176,7 @@ def _metrics(grid: Grid) -> Parsed | None:
     ]
     if left := _without_step(grid, len(next(iter(columns.values())))):
         notes.append(Caution(left))
-    return Parsed(table, total_steps=grid.planned, notes=tuple(notes))
+    return Parsed(table, total_steps=grid.planned, notes=tuple(notes), run_name=title_of(grid))
 
 
 def _without_step(grid: Grid, read: int) -> str:
@@ -279,7 +290,10 @@ def _sniff_marked_table(source: Source) -> Evidence | None:
 
 def _read_marked_table(source: Source, wanted: str | None) -> Parsed:
     """The rows of the only table of metrics, or of the one that was chosen."""
-    found = runs_in(named(_tables_in(source.text), "table", {}))
+    tables = named(_tables_in(source.text), PAGE, {})
+    by_place = {f"{PAGE} {i}": name for i, name in enumerate(tables, 1)}
+    wanted = by_place.get(wanted or "", wanted)
+    found = runs_in(tables)
     if not found:
         raise LogReadError(
             f"expected a table with a column step and one of rewards in the page, found none; choose another {MENDING}",
@@ -332,8 +346,11 @@ def _contents(table: Table) -> str:
 
 
 def named(tables: Sequence[Parsed], place: str, config: dict[str, Any]) -> dict[str, Parsed]:
-    """Tables by the name of their place."""
-    named = {f"{place} {i}" if len(tables) > 1 else place: x for i, x in enumerate(tables, 1)}
+    """Tables by the name of their place, several of a page by their headings where all have one of their own."""
+    titles = [clean(x.run_name) for x in tables]
+    own = place == PAGE and len(tables) > 1 and all(titles) and len({*titles}) == len(titles)
+    names = titles if own else [f"{place} {i}" if len(tables) > 1 else place for i in range(1, len(tables) + 1)]
+    named = {name: replace(x, run_name="") for name, x in zip(names, tables, strict=True)}
     notes = {name: f"read from {name}, a table of {counted(x.table.n, 'row')}" for name, x in named.items()}
     return {name: with_code(x, config, notes[name]) for name, x in named.items()}
 
