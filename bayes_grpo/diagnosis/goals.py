@@ -20,7 +20,7 @@ from bayes_grpo.signals.thresholds import THRESHOLDS
 
 
 def goals_of(view: RunView) -> dict[str, SignalPath]:
-    """Name → path of every goal that is not the total itself."""
+    """Name → path of every goal that is not the total itself, nor the same in every row, as of one not measured."""
     total = view.reward.logged
     found = {name: path for name, path in view.paths.components.items() if is_task(name)}
     accuracy = view.signal("accuracy")
@@ -29,7 +29,8 @@ def goals_of(view: RunView) -> dict[str, SignalPath]:
     return {
         name: path
         for name, path in found.items()
-        if not (np.array_equal(path.logged.step, total.step) and np.allclose(path.logged.value, total.value))
+        if not path.logged.constant
+        and not (np.array_equal(path.logged.step, total.step) and np.allclose(path.logged.value, total.value))
     }
 
 

@@ -60,9 +60,13 @@ def _no_signal(facts: Facts, status: Status) -> Finding | None:
     return Finding(kind="idle_rows", numbers=numbers, probability=p)
 
 
+_OF_GOALS = ("goal_parts", "component_fell", "scheduled_weight", "form_without_task", "apparent_gain")
+"""Findings whose own sentences say what the goals do."""
+
+
 def _goal(facts: Facts, status: Status) -> Finding | None:
     """A goal that does not share the rise of the reward, where the finding is another."""
-    return None if status.alarming or status.finding.kind == "goal_parts" else parted_goal(facts.view)
+    return None if status.alarming or status.finding.kind in _OF_GOALS else parted_goal(facts.view)
 
 
 LOOKS: tuple[Look, ...] = (_goal, _no_signal)

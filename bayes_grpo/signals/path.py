@@ -19,6 +19,7 @@ import numpy as np
 
 from bayes_grpo.rows.levels import RewardLevels
 from bayes_grpo.rows.series import ExpectedNoise, row_blocks
+from bayes_grpo.signals.counts import counts_of, rest_where_counts_say
 from bayes_grpo.signals.logged import Logged
 from bayes_grpo.signals.posterior import PATH_DRAWS, PathDraws, PathPrior, path_draws
 from bayes_grpo.signals.thresholds import THRESHOLDS
@@ -256,6 +257,7 @@ def fit_path(
     robust: bool = True,
     noise: ExpectedNoise | None = None,
     indicator: bool = False,
+    counted: bool = False,
     draws: int = PATH_DRAWS,
 ) -> SignalPath | None:
     """The path of a signal.
@@ -272,6 +274,7 @@ def fit_path(
         noise: Standard deviation that a row is expected to have, where the log says so.
         indicator: Whether rows are 0 or 1 by what they have, such as no variance: a share is then fitted as arcsin √y
             however much it scatters, as the thresholds of such shares were learned.
+        counted: Whether shares are those of the successes of few completions, where they can be (`counts_of`).
         draws: Number of draws.
 
     Returns:
@@ -320,6 +323,9 @@ def fit_path(
     if angular:
         path = np.sin(np.clip(path, 0.0, 0.5 * np.pi)) ** 2
         row_sd *= _unit_noise(path)
+    counts = counts_of(logged.value) if counted and unit == "share" and not logged.constant else None
+    if counts is not None:
+        path = rest_where_counts_say(path, counts, np.random.default_rng(seed))
     if unit == "share":
         low = 0.0
         high = 1.0

@@ -121,7 +121,7 @@ class RunPaths:
 
     def _parts(self, columns: Mapping[str, np.ndarray], first_seed: int) -> dict[str, SignalPath]:
         found = {
-            name: fit_path(self.run.step, values, seed=first_seed + i)
+            name: fit_path(self.run.step, values, seed=first_seed + i, counted=may_be_counted(self.run))
             for i, (name, values) in enumerate(columns.items())
         }
         return {name: path for name, path in found.items() if path is not None}
@@ -133,11 +133,23 @@ def reward_path(run: Run, evaluation: bool) -> SignalPath | None:
     if logged.rows < LEAST_PATH_ROWS:
         return None
     ends = both_ends(logged.value, dict(run.settings.items()))
-    return fit_reward(logged, ends, evaluation, None if evaluation else expected_noise(run))
+    if evaluation:
+        return fit_reward(logged, ends, evaluation)
+    return fit_reward(logged, ends, noise=expected_noise(run), counted=may_be_counted(run))
+
+
+def may_be_counted(run: Run) -> bool:
+    """Whether a row may be of so few completions that its successes are counted; their number is mostly unknown."""
+    group, prompts = run.settings.group_size.given, run.settings.prompts_per_step.given
+    return not (group and prompts) or group * prompts <= THRESHOLDS.counted
 
 
 def fit_reward(
-    logged: Logged, ends: RewardRange, evaluation: bool = False, noise: ExpectedNoise | None = None
+    logged: Logged,
+    ends: RewardRange,
+    evaluation: bool = False,
+    noise: ExpectedNoise | None = None,
+    counted: bool = False,
 ) -> SignalPath | None:
     """Path of a reward.
 
@@ -146,6 +158,7 @@ def fit_reward(
         ends: Its range, with both ends or none.
         evaluation: Whether it is an evaluation reward.
         noise: Standard deviation that a row is expected to have, where the log says so.
+        counted: Whether its rows may be of few completions, as in `fit_path`.
     """
     prior = EVALUATION_PRIOR if evaluation else None
     return fit_path(
@@ -157,6 +170,7 @@ def fit_reward(
         high=ends.high,
         robust=not evaluation,
         noise=noise,
+        counted=counted,
     )
 
 

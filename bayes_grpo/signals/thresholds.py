@@ -47,6 +47,9 @@ class Thresholds:
     waste_rows: int = _row(20, "rows", "that groups without variance have to last, for a verdict")
     dead_groups: float = _row(0.99, "of the groups", "without variance, from which a row has no gradient")
 
+    # Counts
+    counted: int = _row(8, "completions", "of a row, up to which its successes are counted: a few lie close by chance")
+
     # Levels
     near_top: float = _row(0.7, "of the range", "above which a reward is high: idle groups are waste, not a failure")
     solved: float = _row(0.93, "of the range", "from which a task counts as solved")
