@@ -18,7 +18,7 @@ from bayes_grpo.logs.reward_key import no_reward, reward_of
 from bayes_grpo.logs.reward_parts import components_of, environments_of, is_cost
 from bayes_grpo.logs.signals import SIGNALS, STANDARD
 from bayes_grpo.logs.steps import over_epochs, place_cut_row, second_counter, share_rollouts, step_of
-from bayes_grpo.logs.table import Table, to_float
+from bayes_grpo.logs.table import Table
 from bayes_grpo.logs.trainer import Derived, Trainer
 from bayes_grpo.logs.trainers import GENERIC, TRAINERS, identify
 
@@ -37,8 +37,6 @@ _QUALIFIED = re.compile(r"^(?:(?:train|per|token|batch|mean|avg|sampling(?=.entr
 """Words before the name of a signal that scripts of one's own add."""
 _MEAN_GRADIENT = re.compile(r"(?:^|_)(?:mean|avg)_grad$")
 """A mean over the entries of a gradient, which is no norm of it."""
-_UNIT = re.compile(r"\((\d{1,3}e-\d{1,2})\)$")
-"""The unit in which a signal is logged, as old verl logs its learning rate as "actor/lr(1e-4)"."""
 _NO_SPREAD = re.compile(
     r"^(?!.*non)(?=.*group)(?:.*(?:zero|no)[-_ ].*(?:std|var|spread)|.*(?:flat|degenerate))|^zero_std%?$"
 )
@@ -160,10 +158,9 @@ def _signals(columns: Columns, choices: Choices) -> dict[str, np.ndarray]:
         if key == "train_loss" and "train_runtime" in table and name not in choices:
             key = None  # the closing summary's mean loss over the whole run
         if key is not None:
-            unit = _UNIT.search(key)
-            columns.use(name, [key], f"{unit[1]} * {key}" if unit else "")
+            columns.use(name, [key])
             columns.definitions[name] = SIGNALS[name].word(short)
-            signals[name] = table.column(key) * (to_float(unit[1]) if unit else 1.0)
+            signals[name] = table.column(key)
     # Combinations of keys: the trainer's own, then the others', whose keys scripts borrow.
     for derived in (d for t in (columns.trainer, *TRAINERS) for d in t.derived):
         if derived.signal not in signals and (values := _combined(columns, derived)) is not None:

@@ -83,7 +83,7 @@ _VERL = trainer_row(
         heldout: val-core/**/mean@* val-core/** val/test_score/** val/**; entropy: actor/entropy actor/entropy_loss;
         kl: actor/kl_loss actor/reward_kl_penalty critic/kl; clip_ratio: actor/pg_clipfrac; grad_norm: actor/grad_norm;
         completion_length: response_length/mean response_length_non_aborted/mean;
-        learning_rate: actor/lr actor/lr(1e-4); loss: actor/pg_loss actor/loss; update_kl: actor/ppo_kl;
+        learning_rate: actor/lr; loss: actor/pg_loss actor/loss; update_kl: actor/ppo_kl;
         engine_mismatch: rollout_corr/k3_kl=k3 training/rollout_probs_diff_mean=prob rollout_corr/kl=k1
         rollout_corr/log_ppl_abs_diff=ppl; importance_ratio: rollout_corr/rollout_is_mean=sampler;
         importance_ess: rollout_corr/rollout_is_eff_sample_size=sampler;
@@ -95,7 +95,10 @@ _VERL = trainer_row(
         turns: num_turns/mean training/num_turns/mean; tool_calls: tool_call_counts/mean;
         advantage_max: critic/advantages/max; completion_length_max: response_length/max;
         completions_clipped_ratio: response_length/clip_ratio""",
-    derived=(Derived("expert_load", {"rollout/moe/max_vio/*": 1.0}, pool="mean", definition="violation"),),
+    derived=(
+        Derived("expert_load", {"rollout/moe/max_vio/*": 1.0}, pool="mean", definition="violation"),
+        Derived("learning_rate", {"actor/lr(1e-4)": 1e-4}),  # of its first versions
+    ),
     defaults=ADAM | {"prompts_per_step": 1024, "schedule": "constant"},
     config="""group_size: actor_rollout_ref/rollout/n; prompts_per_step: data/train_batch_size;
         momentum: actor_rollout_ref/actor/optim/betas/0;
