@@ -178,7 +178,7 @@ def _diagnosis(found: Diagnosis) -> BatchRow:
 
 def _levels(name: str, path: SignalPath) -> BatchRow:
     """First, last and best level of a reward, without the noise of its rows, and the step of the best."""
-    return {f"{name}_{word}": value for word, value in path.shown_levels._asdict().items()}
+    return {f"{name}_{word}": value for word, value in path.display_levels._asdict().items()}
 
 
 def _fit(summary: Summary) -> BatchRow:

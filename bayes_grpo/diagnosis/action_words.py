@@ -30,17 +30,17 @@ def action_clause(a: Action) -> str:
     return f"in the next run, {clause}" if a.ended and a.kind in _OF_A_RUN and not named else clause
 
 
-def _filled(said: Template, a: Action) -> str:
-    return said.format(**_fields(a)) if isinstance(said, str) else said(a)
+def _filled(template: Template, a: Action) -> str:
+    return template.format(**_fields(a)) if isinstance(template, str) else template(a)
 
 
 def _stop_first(a: Action) -> str:
-    """What goes before an action that needs the training stopped, unless it has ended."""
+    """Prefix of an action that needs the training stopped, unless it has ended."""
     return "" if a.ended else "stop, and "
 
 
 def _fields(a: Action) -> dict[str, Any]:
-    """What a template may name: the numbers, the checkpoint or resume, the chance that going on pays."""
+    """Fields of a template: the numbers, the checkpoint or resume, the chance that going on pays."""
     n = a.numbers
     gain = ""
     if "p_gain" in n:
@@ -60,8 +60,8 @@ _PAYS = "{pays} chance that going on pays"
 
 
 def _go_on(a: Action) -> str:
-    said = {"costs": "go on to step {step:g}: " + _PAYS, "forecast": "go on: {gain}", "finding": "go on"}
-    return _filled(said[a.reason], a)
+    template = {"costs": "go on to step {step:g}: " + _PAYS, "forecast": "go on: {gain}", "finding": "go on"}
+    return _filled(template[a.reason], a)
 
 
 def _log_more(a: Action) -> str:

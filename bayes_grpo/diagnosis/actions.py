@@ -45,7 +45,7 @@ class ActionRow(NamedTuple):
         return self.made if isinstance(self.made, Action) else self.made(f)
 
     def allowed(self, f: Facts) -> bool:
-        """Whether it is advised for a run."""
+        """True if it is advised for a run."""
         return (self.needs is None or self.needs(f)) and not (self.forbidden is not None and self.forbidden(f))
 
 
@@ -55,12 +55,12 @@ def _rate(f: Facts, factor: float) -> Action:
 
 
 def _high(f: Facts) -> bool:
-    """Whether the reward is high, so that neither verifier nor length limit keeps it down."""
+    """True if the reward is high, so that neither verifier nor length limit keeps it down."""
     return f.level > THRESHOLDS.near_top
 
 
 def _risky(f: Facts) -> bool:
-    """Whether anything speaks against a higher learning rate."""
+    """True if anything speaks against a higher learning rate."""
     parted = max(f.held_out_stays, f.held_out_falls) >= THRESHOLDS.probable
     shown = f.broken or bool(f.signs) or bool(f.falls) or parted or f.failing > THRESHOLDS.suspect
     declines = f.declined or f.fell >= THRESHOLDS.probable

@@ -33,43 +33,43 @@ def calm(facts: Facts) -> Answer:
         "probably": float(rose),
     }
 
-    def found(kind: FindingKind, p: float, **numbers: float) -> Finding:
+    def finding(kind: FindingKind, p: float, **numbers: float) -> Finding:
         return Finding(kind=kind, signals=(view.paths.reward_key,), numbers=levels | numbers, probability=p)
 
     if path.logged.constant and not facts.ended:
         if facts.all_wrong or not facts.constant:
-            return Answer("unclear", found("constant_so_far", calm, rewards=facts.rows), "constant so far")
+            return Answer("unclear", finding("constant_so_far", calm, rewards=facts.rows), "constant so far")
         # Sampled answers do not score alike row after row: a level above the lowest that never changes is not measured.
-        return Answer("watch", found("unmeasured", float("nan"), rewards=facts.rows), "unmeasured")
+        return Answer("watch", finding("unmeasured", float("nan"), rewards=facts.rows), "unmeasured")
     if facts.ended and facts.rows >= THRESHOLDS.direct_rows:
         planned = {} if facts.planned is None else {"planned": facts.planned}
         spent = facts.spent_rate
         at = None if spent is None or spent.zero_step is None else facts.step_name(spent.zero_step)
-        left = {} if spent is None else {"rate_left": spent.left}
-        ended = replace(found("ended" if rose else "ended_flat", calm, **planned, **left), at=at)
+        left = {} if spent is None else {"rate_left": spent.share}
+        ended = replace(finding("ended" if rose else "ended_flat", calm, **planned, **left), at=at)
         return Answer("done", ended, "ended" if rose else "ended flat")
     if rises >= THRESHOLDS.probable and rises >= rests:
         clearly = rises >= 1.0 - THRESHOLDS.suspect
-        return Answer("fine", found("rising" if clearly or not facts.rose else "rising_on", rises))
+        return Answer("fine", finding("rising" if clearly or not facts.rose else "rising_on", rises))
     if rests >= THRESHOLDS.probable and facts.early and (facts.rose or facts.level > THRESHOLDS.near_top):
         planned = {} if facts.rows_planned is None else {"planned": facts.rows_planned}
-        return Answer("fine", found("holding", calm, rewards=facts.rows, **planned), "rests early")
+        return Answer("fine", finding("holding", calm, rewards=facts.rows, **planned), "rests early")
     if rests >= THRESHOLDS.probable and facts.rose:
-        return Answer("done", found("at_rest", rests), "at rest")
+        return Answer("done", finding("at_rest", rests), "at rest")
     if rests >= THRESHOLDS.probable and facts.rows >= THRESHOLDS.waste_rows:
-        return Answer("watch", found("flat", rests))
+        return Answer("watch", finding("flat", rests))
     if facts.rose or crept:
-        return Answer("fine", found("risen", calm))
+        return Answer("fine", finding("risen", calm))
     doubt = min(max(rises, 1.0 - rises), calm)
     if facts.rows < THRESHOLDS.direct_rows:
-        return _few(facts, found("too_early", doubt))
+        return _few(facts, finding("too_early", doubt))
     if float((rise < 0.0).mean()) >= THRESHOLDS.sure:
-        return Answer("unclear", found("slipped", doubt), "ends low")
+        return Answer("unclear", finding("slipped", doubt), "ends low")
     if facts.rows < THRESHOLDS.waste_rows:
-        return Answer("unclear", found("too_early", doubt))
+        return Answer("unclear", finding("too_early", doubt))
     change = interval(path.change())
     hidden = {"change": change.median, "low": change.low, "high": change.high, "rewards": facts.rows}
-    return Answer("unclear", found("noise_hides", doubt, **hidden))
+    return Answer("unclear", finding("noise_hides", doubt, **hidden))
 
 
 _HOLLOW = ("form_without_task", "apparent_gain")
@@ -103,6 +103,6 @@ def _few(facts: Facts, early: Finding) -> Answer:
         return Answer("unclear", early, "ends low" if value[-1] == value.min() else "")
     levels = {"first": float(value[0]), "most": float(value.max()), "last": float(value[-1]), "rewards": facts.rows}
     numbers = {**early.numbers, **levels}
-    found = replace(early, kind="ends_low", numbers=numbers, parts=shown, probability=float("nan"))
+    finding = replace(early, kind="ends_low", numbers=numbers, parts=shown, probability=float("nan"))
     action = ACTIONS[_FIRST_OF[shown[0].kind]]
-    return Answer("watch", found, "ends low", action.of(facts))
+    return Answer("watch", finding, "ends low", action.of(facts))

@@ -30,7 +30,7 @@ BROKE = ("dynamical_instability",)
 """Modes whose end the status names, of those that are over; rows without a number are named wherever they lie."""
 _EARLIER = 2
 """Earlier events that a status names."""
-_SEEN = 0.85
+_CLEAR = 0.85
 """Probability of a finding that is no mode of its own: the share of labeled logs in which a clear one is meant."""
 
 
@@ -46,13 +46,13 @@ def status_of(facts: Facts, happened: Sequence[Finding] = ()) -> Status:
     """
     answers = (cause(facts) for cause in CAUSES)
     answer = next((x for x in answers if x is not None), None) or calm(facts)
-    do, *rest = advice(answer.situation or answer.found.mode, facts)
+    do, *rest = advice(answer.situation or answer.finding.mode, facts)
     if answer.first is not None:
         rest = [do, *rest]
         do = replace(answer.first, ended=facts.ended)
-    status = Status(answer.status, answer.found, do, tuple(x for x in rest if x != do))
+    status = Status(answer.status, answer.finding, do, tuple(x for x in rest if x != do))
     past = () if status.alarming else happened or over_findings(facts.timeline, BROKE)
-    lost = () if answer.found.mode == "lost_values" else rows_not_finite(facts.view, facts.timeline)
+    lost = () if answer.finding.mode == "lost_values" else rows_not_finite(facts.view, facts.timeline)
     return replace(status, earlier=(*lost, *past)[:_EARLIER], looks=looks_of(facts, status))
 
 
@@ -101,7 +101,7 @@ def _scheduled(facts: Facts) -> Answer | None:
         return None
     path = facts.view.paths.components[name]
     everywhere = np.ones(len(path.now), bool)
-    fell = fall_of(name, path, everywhere, "scheduled_weight", probability=_SEEN)
+    fell = fall_of(name, path, everywhere, "scheduled_weight", probability=_CLEAR)
     total = facts.view.reward
     levels = {"total_best": float(np.median(total.best)), "total_now": float(np.median(total.now))}
     return Answer("watch", replace(fell, numbers={**fell.numbers, **levels}), "scheduled weight")
@@ -146,7 +146,7 @@ def _part_falls(facts: Facts) -> Answer | None:
     numbers = {"total_holds": 1.0}
     if facts.fell >= THRESHOLDS.probable:
         numbers = {"total_best": float(np.median(total.best)), "total_now": float(np.median(total.now))}
-    found = replace(part, numbers={**part.numbers, **numbers}, probability=_SEEN * part.probability)
+    found = replace(part, numbers={**part.numbers, **numbers}, probability=_CLEAR * part.probability)
     return Answer("watch", found, "component falls")
 
 
@@ -159,7 +159,7 @@ def _evaluation(facts: Facts) -> Answer | None:
     name = facts.view.paths.held_out_key
     train = facts.view.reward
     rose = {"train_start": float(np.median(train.start)), "train_now": float(np.median(train.now))}
-    p = _SEEN * most
+    p = _CLEAR * most
     if facts.held_out_falls >= THRESHOLDS.probable:
         numbers = rose if facts.rose else {}
         parts = () if facts.rose else facts.signs[:1]
@@ -179,7 +179,7 @@ def _evaluation_constant(facts: Facts) -> Answer | None:
     now = float(path.logged.value[-1])
     numbers = {"now": now, "evaluations": path.logged.rows}
     found = Finding(
-        kind="evaluation_constant", signals=(facts.view.paths.held_out_key,), numbers=numbers, probability=_SEEN
+        kind="evaluation_constant", signals=(facts.view.paths.held_out_key,), numbers=numbers, probability=_CLEAR
     )
     return Answer("watch", found, "evaluation constant")
 
@@ -203,7 +203,7 @@ def _swings(facts: Facts) -> Answer | None:
         "times": float(np.median(path.returns()[:, -1])),
     }
     key = (facts.view.paths.reward_key,)
-    return Answer("watch", Finding(kind="swings", signals=key, numbers=numbers, probability=_SEEN * share), "swings")
+    return Answer("watch", Finding(kind="swings", signals=key, numbers=numbers, probability=_CLEAR * share), "swings")
 
 
 def _solved(facts: Facts) -> Answer | None:
@@ -234,10 +234,10 @@ def _far(facts: Facts) -> Answer | None:
     reward = facts.view.reward
     numbers = {
         "now": float(np.median(path.now)),
-        "reward_start": reward.shown(reward.start),
-        "reward_now": reward.shown(reward.now),
+        "reward_start": reward.display_value(reward.start),
+        "reward_now": reward.display_value(reward.now),
     }
-    found = Finding(kind="high_kl", signals=("kl",), numbers=numbers, probability=_SEEN * share)
+    found = Finding(kind="high_kl", signals=("kl",), numbers=numbers, probability=_CLEAR * share)
     return Answer("watch", found, "far")
 
 
@@ -259,8 +259,8 @@ def _other(facts: Facts) -> Answer | None:
     if not facts.rose and facts.under_way("growing") < THRESHOLDS.probable:
         return answer
     path = facts.view.reward
-    levels = {"reward_start": path.shown(path.start), "reward_now": path.shown(path.now)}
-    return answer._replace(found=replace(answer.found, numbers=levels))
+    levels = {"reward_start": path.display_value(path.start), "reward_now": path.display_value(path.now)}
+    return answer._replace(finding=replace(answer.finding, numbers=levels))
 
 
 def _signs(facts: Facts) -> Answer | None:
@@ -277,7 +277,7 @@ def _goal(facts: Facts) -> Answer | None:
     parted = parted_goal(facts.view)
     if parted is None:
         return None
-    return Answer("watch", replace(parted, probability=_SEEN * parted.probability), "goal parts")
+    return Answer("watch", replace(parted, probability=_CLEAR * parted.probability), "goal parts")
 
 
 _FIRST_LOOK = {"reward_hacking": "read completions", "advantage_degeneracy": "mixed prompts"}

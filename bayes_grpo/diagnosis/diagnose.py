@@ -19,7 +19,7 @@ from bayes_grpo.diagnosis.modes.lost_gradient import zeros_of
 from bayes_grpo.diagnosis.plausibility import implausible, negative_kl, of_groups, unpaid_parts
 from bayes_grpo.diagnosis.records import Action, Finding
 from bayes_grpo.diagnosis.result import Diagnosis, Onset
-from bayes_grpo.diagnosis.story import progress_text, resume_behind, sudden_events
+from bayes_grpo.diagnosis.story import progress_text, resume_before, sudden_events
 from bayes_grpo.diagnosis.view import RunView
 from bayes_grpo.diagnosis.wording import joined
 from bayes_grpo.logs.reading import RunLike, as_run
@@ -90,14 +90,14 @@ def diagnose(run: RunLike, *, up_to_step: float | None = None, rollouts: Rollout
     if view is not None:
         timeline = timeline_of(view)
         if rows <= SINGLE_STEPS:
-            timeline = timeline.shown_by_few()
+            timeline = timeline.for_few_rows()
         assumed = (view.paths.ends.assumed,) if view.paths.ends.assumed else ()
         zeros = zeros_of(view)
         evidence = _evidence(timeline, view) | ({} if zeros is None else {"zero_loss": zeros.clause})
         evidence |= {
             x.kind: x.clause for x in (negative_kl(shown), freshness(shown), unpaid_parts(shown)) if x is not None
         }
-        resumed = resume_behind(timeline, view)
+        resumed = resume_before(timeline, view)
         facts = Facts(view, timeline, resumed)
         if resumed is not None:
             changes = (x.clause for x in resumed.changes)

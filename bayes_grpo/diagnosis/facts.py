@@ -30,7 +30,7 @@ _NEAR_BEST = 0.9
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """What is known of a run, for conditions of causes and actions. Each is computed when it is needed.
+    """Facts about a run, for conditions of causes and actions. Each is computed when it is needed.
 
     Attributes:
         view: The run.
@@ -54,7 +54,7 @@ class Facts:
 
     @property
     def fails(self) -> bool:
-        """Whether a failure is more probable than not."""
+        """True if a failure is more probable than not."""
         return self.failing > THRESHOLDS.probable
 
     def under_way(self, mode: str) -> float:
@@ -74,18 +74,18 @@ class Facts:
 
     @property
     def clearly_fell(self) -> bool:
-        """Whether it lies below its best, and nothing else is to be suspected."""
+        """True if it lies below its best, and nothing else is to be suspected."""
         return self.fell > 1.0 - THRESHOLDS.suspect
 
     @property
     def falling(self) -> bool:
-        """Whether it clearly fell, or more probably fell than not and may be lost."""
+        """True if it clearly fell, or more probably fell than not and may be lost."""
         may_be_lost = self.under_way("dynamical_instability") >= THRESHOLDS.suspect
         return self.clearly_fell or (self.fell >= THRESHOLDS.probable and may_be_lost)
 
     @cached_property
     def declined(self) -> bool:
-        """Whether it lies below its start by any amount, and nothing else is to be suspected."""
+        """True if it lies below its start by any amount, and nothing else is to be suspected."""
         return float((self.view.rise[:, -1] < 0.0).mean()) > 1.0 - THRESHOLDS.suspect
 
     @cached_property
@@ -103,7 +103,7 @@ class Facts:
 
     @property
     def held_out(self) -> bool:
-        """Whether an evaluation or gold reward is logged that can choose a checkpoint."""
+        """True if an evaluation or gold reward is logged that can choose a checkpoint."""
         return self.view.paths.score is not None
 
     @cached_property
@@ -116,22 +116,22 @@ class Facts:
 
     @property
     def latest(self) -> bool:
-        """Whether the best checkpoint is the last one, so that nothing is gained by going back."""
+        """True if the best checkpoint is the last one, so that nothing is gained by going back."""
         return self.checkpoint is not None and self.checkpoint >= self.view.last_step
 
     @property
     def rose(self) -> bool:
-        """Whether the reward has risen, almost surely and by an amount that matters."""
+        """True if the reward has risen, almost surely and by an amount that matters."""
         return self.view.rose
 
     @property
     def resting(self) -> bool:
-        """Whether it more probably rests than not."""
+        """True if it more probably rests than not."""
         return self.under_way("plateaued") >= THRESHOLDS.probable
 
     @cached_property
     def early(self) -> bool:
-        """Whether few of the planned rewards are logged, or few rewards beneath whose noise a rise may go on."""
+        """True if few of the planned rewards are logged, or few rewards beneath whose noise a rise may go on."""
         path = self.view.reward
         gain = path.now - path.start
         late = path.now - path.draws[:, path.draws.shape[1] * 2 // 3]
@@ -146,14 +146,14 @@ class Facts:
 
     @property
     def at_top(self) -> bool:
-        """Whether that is the top of the range, almost surely."""
+        """True if that is the top of the range, almost surely."""
         level = self.view.level[:, -1]
         surely = float(np.quantile(level, 1.0 - THRESHOLDS.sure)) >= THRESHOLDS.near_top
         return self.level > THRESHOLDS.solved and surely
 
     @property
     def solved(self) -> bool:
-        """Whether an evaluation reward is at its maximum too, so that the task itself is solved."""
+        """True if an evaluation reward is at its maximum too, so that the task itself is solved."""
         score = self.view.paths.score
         return score is not None and score.unit == "share" and float(np.median(score.now)) > THRESHOLDS.solved
 
@@ -165,23 +165,23 @@ class Facts:
 
     @property
     def idle(self) -> bool:
-        """Whether groups without variance call for a change."""
+        """True if groups without variance call for a change."""
         return self.waste > THRESHOLDS.idle
 
     @property
     def all_wrong(self) -> bool:
-        """Whether the reward was never above its lowest value."""
-        return self.view.paths.ends.known and self.view.unrewarded
+        """True if the reward was never above its lowest value."""
+        return self.view.paths.ends.bounded and self.view.unrewarded
 
     @property
     def mostly_lowest(self) -> bool:
-        """Whether most rows, but not all, have the lowest reward that was logged."""
+        """True if most rows, but not all, have the lowest reward that was logged."""
         logged = self.view.reward.logged
         return not logged.constant and float((logged.value == logged.value.min()).mean()) > THRESHOLDS.half
 
     @property
     def constant(self) -> bool:
-        """Whether it was the same in every row."""
+        """True if it was the same in every row."""
         return self.view.constant
 
     @cached_property
@@ -192,7 +192,7 @@ class Facts:
 
     @property
     def truncated_pays(self) -> bool:
-        """Whether the reward is higher, or rose more, than complete completions could earn."""
+        """True if the reward is higher, or rose more, than complete completions could earn."""
         return self.truncated > THRESHOLDS.half and (self.rose or self.view.level_now > 1.0 - self.truncated)
 
     @property
@@ -202,7 +202,7 @@ class Facts:
 
     @property
     def broken(self) -> bool:
-        """Whether the log ends in NaN values."""
+        """True if the log ends in NaN values."""
         return bool(self.not_finite)
 
     @cached_property
@@ -227,7 +227,7 @@ class Facts:
 
     @property
     def noisy(self) -> bool:
-        """Whether that could hide a relevant rise."""
+        """True if that could hide a relevant rise."""
         return self.noise > THRESHOLDS.material * self.view.reward.span
 
     @cached_property
@@ -257,7 +257,7 @@ class Facts:
 
     @property
     def ended(self) -> bool:
-        """Whether the learning rate or the planned steps have come to an end."""
+        """True if the learning rate or the planned steps have come to an end."""
         return self.spent_rate is not None or self.planned is not None
 
     @property
@@ -267,7 +267,7 @@ class Facts:
 
     @property
     def every_step(self) -> bool:
-        """Whether a row follows each step, so that no more can be logged."""
+        """True if a row follows each step, so that no more can be logged."""
         y = self.view.reward.logged
         return bool(y.step[-1] - y.step[0] <= y.rows - 1)
 
@@ -322,6 +322,6 @@ def fall_of(name: str, path: SignalPath, holds: np.ndarray, kind: str, **more: o
         more: Further fields of it.
     """
     best = path.best[holds] if holds.any() else path.best
-    numbers = {"best": path.shown(best), "now": path.shown(path.now)}
+    numbers = {"best": path.display_value(best), "now": path.display_value(path.now)}
     extra = more.pop("numbers", {})
     return Finding(kind=kind, signals=(name,), numbers=numbers | extra, **more)  # pyright: ignore

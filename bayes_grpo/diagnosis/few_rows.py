@@ -68,48 +68,48 @@ _DO = {
 def _findings(run: Run) -> list[Finding]:
     """Findings of the last values, the most urgent first."""
 
-    def seen(kind: FindingKind, *signals: str, **numbers: float) -> None:
+    def add(kind: FindingKind, *signals: str, **numbers: float) -> None:
         out.append(Finding(kind=kind, signals=signals, numbers=numbers, probability=_CERTAIN))
 
     out: list[Finding] = []
     broken = [name for name in EVERY_ROW if run.not_finite(name)[-1:].any()]
     if broken:
-        seen("not_finite", *broken)
+        add("not_finite", *broken)
     kl = _last(run, "kl")
     if kl > THRESHOLDS.high_kl:
-        seen("high_kl", now=kl)
+        add("high_kl", now=kl)
     equal = _last(run, "frac_reward_zero_std")
     if _last(run, "grad_norm") == 0.0 and _last(run, "reward_std") > 0.0 and not equal >= THRESHOLDS.waste:
-        seen("zero_gradient")
+        add("zero_gradient")
     if _NOISE[0] < (entropy := _last(run, "entropy")) < _NOISE[1]:
-        seen("noise_written", now=entropy)
+        add("noise_written", now=entropy)
     cut = _last(run, "completions_clipped_ratio")
     if cut >= THRESHOLDS.half:
         length = _last(run, "completion_length")
-        seen("truncated_step", share=cut, length=length)
+        add("truncated_step", share=cut, length=length)
     if equal >= THRESHOLDS.dead_groups or any(_last(run, name) == 0.0 for name in ("reward_std", "advantage_max")):
         spread = [plain(key, 60) for key in run.unused if key.lower().endswith(("/std", "_std"))]
-        seen("no_variance", *spread[:1], share=1.0)
+        add("no_variance", *spread[:1], share=1.0)
     elif equal >= THRESHOLDS.waste:
-        seen("no_variance", share=equal)
+        add("no_variance", share=equal)
     if _last(run, "reward") == 0.0:
-        seen("no_reward")
+        add("no_reward")
     for name in SAMPLER_SIGNALS:
         healthy = sampler_range(run, name)
         value = _last(run, name)
         if healthy is not None and (value < healthy.low or value > healthy.high):
-            seen("sampler_gap", name, now=value, low=healthy.low, high=healthy.high)
+            add("sampler_gap", name, now=value, low=healthy.low, high=healthy.high)
     return out
 
 
 def late_findings(run: Run) -> tuple[Finding, ...]:
-    """What a few rows show of the entropy, of groups without variance and of no gradient, the most urgent first."""
+    """Findings of a few rows about the entropy, groups without variance and zero gradients, the most urgent first."""
     out = []
-    entropy = _known(run, "entropy")
+    entropy = _finite(run, "entropy")
     if len(entropy) > SINGLE_STEPS and 0.0 <= entropy[-1] < THRESHOLDS.spent * entropy[0]:
         numbers = {"best": float(entropy[0]), "now": float(entropy[-1])}
         out.append(Finding(kind="signal_fell", signals=("entropy",), numbers=numbers, probability=_CERTAIN))
-    equal = _known(run, "frac_reward_zero_std")
+    equal = _finite(run, "frac_reward_zero_std")
     if len(equal) > SINGLE_STEPS and equal[-SINGLE_STEPS:].min() > THRESHOLDS.waste:
         out.append(Finding(kind="no_variance", numbers={"share": float(equal[-1])}, probability=_CERTAIN))
     varied = run.values("reward_std") > 0.0
@@ -122,11 +122,11 @@ def late_findings(run: Run) -> tuple[Finding, ...]:
 
 def _last(run: Run, name: str) -> float:
     """The last value of a column; NaN without one."""
-    known = _known(run, name)
+    known = _finite(run, name)
     return float(known[-1]) if len(known) else np.nan
 
 
-def _known(run: Run, name: str) -> np.ndarray:
+def _finite(run: Run, name: str) -> np.ndarray:
     """The finite values of a column, shape (n,)."""
     values = run.eval_reward if name == "eval_reward" else run.values(name)
     return values[np.isfinite(values)]

@@ -28,8 +28,8 @@ def finding_clauses(f: Finding) -> tuple[str, str]:
     """A finding in words: what was found, and its detail or ""."""
     if f.kind in LABELS:
         return _mode(f)
-    said = KINDS[f.kind].said
-    made = said.format(**_fields(f)) if isinstance(said, str) else said(f)
+    template = KINDS[f.kind].template
+    made = template.format(**_fields(f)) if isinstance(template, str) else template(f)
     return (made, "") if isinstance(made, str) else made
 
 
@@ -38,7 +38,7 @@ _LEVELS = {"fall": ("best", "now"), "rise": ("train_start", "train_now"), "chang
 
 
 def _fields(f: Finding) -> dict[str, Any]:
-    """What a template may name: the numbers, the signal, when it began, a resume behind it and the other parts."""
+    """Fields of a template: the numbers, the signal, when it began, a resume behind it and the other parts."""
     parts = joined(part.clause for part in f.parts if part.kind != "resumed")
     n = f.numbers
     levels = {name: from_to(n[a], n[b]) for name, (a, b) in _LEVELS.items() if a in n and b in n}
@@ -130,8 +130,8 @@ def _goal_parts(f: Finding) -> str:
 
 
 def _evaluation_fell(f: Finding) -> str:
-    said = f"{_FELL} while {_ROSE}" if "train_now" in f.numbers else f"{_FELL}{{also}}"
-    return said.format(**_fields(f))
+    template = f"{_FELL} while {_ROSE}" if "train_now" in f.numbers else f"{_FELL}{{also}}"
+    return template.format(**_fields(f))
 
 
 def _waste(f: Finding) -> str:
@@ -302,12 +302,12 @@ class Kind(NamedTuple):
     """One kind of findings.
 
     Attributes:
-        said: Its sentence: a template, or a function that gives one or both clauses.
+        template: Its sentence: a template, or a function that gives one or both clauses.
         mode: Mode that it belongs to, or `CANNOT_TELL`; "" where it belongs to none.
         basis: What a status with such a finding rests on.
     """
 
-    said: str | Callable[[Finding], str | tuple[str, str]]
+    template: str | Callable[[Finding], str | tuple[str, str]]
     mode: str = ""
     basis: str = FAILURES
 

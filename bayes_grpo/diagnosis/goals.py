@@ -55,8 +55,8 @@ def _parted(view: RunView, name: str, path: SignalPath) -> Finding | None:
         return None
     window = slice(max(best + 1 - path.window, 0), best + 1)
     numbers = {
-        "train_start": reward.shown(before),
-        "train_now": reward.shown(reward.now),
+        "train_start": reward.display_value(before),
+        "train_now": reward.display_value(reward.now),
         "best": float(path.value[window].mean()),
         "now": float(path.value[-path.window :].mean()),
         "fell": float((shared < 0.0).mean()),

@@ -1,4 +1,4 @@
-"""What needs a look whatever the reward does, and raises no alarm: findings that stand next to that of a status.
+"""Findings that need a look whatever the reward does and raise no alarm: those that stand next to that of a status.
 
 Each is a predicate on the path of a signal, its probability a share of draws. One that the status says is left out.
 """
@@ -20,7 +20,7 @@ Look = Callable[[Facts, Status], Finding | None]
 
 
 def looks_of(facts: Facts, status: Status) -> tuple[Finding, ...]:
-    """What needs a look next to a status.
+    """Findings that need a look next to a status.
 
     Args:
         facts: Of the run.
@@ -32,7 +32,7 @@ def looks_of(facts: Facts, status: Status) -> tuple[Finding, ...]:
 
 _OF_VARIANCE = ("advantage_degeneracy", "idle_steps", "one_sided_groups")
 """Modes whose own sentences have the groups or rows without variance."""
-_ALL_ALIKE = ("constant_so_far", "unmeasured", "solved", "mostly_solved", "at_ceiling")
+_WITHOUT_SPREAD = ("constant_so_far", "unmeasured", "solved", "mostly_solved", "at_ceiling")
 """Findings of a reward that cannot vary, or that have those groups in their sentence."""
 
 
@@ -40,7 +40,7 @@ def _no_signal(facts: Facts, status: Status) -> Finding | None:
     """Most groups, or most rows, have no variance: they cost time and give no gradient."""
     found = status.finding
     named = found.mode in _OF_VARIANCE or any(part.kind == "no_variance" for part in found.parts)
-    if status.alarming or named or found.kind in _ALL_ALIKE:
+    if status.alarming or named or found.kind in _WITHOUT_SPREAD:
         return None
     view = facts.view
     groups = view.signal("frac_reward_zero_std")

@@ -30,7 +30,7 @@ from bayes_grpo.rows.series import stretches
 from bayes_grpo.signals.thresholds import THRESHOLDS
 
 HELD_OUT = "gold or evaluation reward"
-"""What a mode wants that is no signal under one name."""
+"""A requirement of modes that is no signal under one name."""
 
 
 class Calibration(NamedTuple):
@@ -73,7 +73,7 @@ class Mode:
     remedies: ClassVar[tuple[str, ...]] = ()
 
     def holds(self, view: RunView) -> np.ndarray | None:
-        """Whether the mode is under way.
+        """True where the mode is under way.
 
         Args:
             view: The run.
@@ -84,7 +84,7 @@ class Mode:
         raise NotImplementedError
 
     def certain(self, view: RunView) -> bool:
-        """Whether a direct measurement shows it, whatever the labels of other logs say."""
+        """True if a direct measurement shows it, whatever the labels of other logs say."""
         return False
 
     def text(self, view: RunView, first: float, last: float) -> str:
@@ -168,12 +168,12 @@ class Episode(Result):
 
     @property
     def probable(self) -> bool:
-        """Whether it is more probable than not; less probable ones are suspected."""
+        """True if it is more probable than not; less probable ones are suspected."""
         return self.probability >= THRESHOLDS.probable
 
     @property
     def over(self) -> bool:
-        """Whether it has probably ended."""
+        """True if it has probably ended."""
         return self.goes_on < THRESHOLDS.probable
 
 
@@ -219,7 +219,7 @@ class Timeline(Result):
         failures = failure_names()
         return ModeProbabilities({name: mode.under_way for name, mode in self.modes.items() if name in failures})
 
-    def shown_by_few(self) -> Timeline:
+    def for_few_rows(self) -> Timeline:
         """The same of so few rows that only what is more probable than not is seen."""
         modes = {}
         for mode in all_modes():
@@ -251,7 +251,7 @@ def timeline_of(view: RunView) -> Timeline:
 
 
 def _has_default_probability(mode: Mode) -> bool:
-    """Whether a mode has a probability where no signal shows it: the four failures, and what a reward does."""
+    """True if a mode has a probability where no signal shows it: the four failures, and what a reward does."""
     return mode.name in MODES or not mode.is_failure
 
 

@@ -31,7 +31,7 @@ def negative_kl(run: Run) -> Finding | None:
     A KL is at least 0, and so is the estimate k3. The estimate k1, a mean of log-ratios, has the KL as its mean only
     over tokens that the policy itself sampled.
     """
-    known = _kept(run.signals.get("kl", np.empty(0)))
+    known = _finite(run.signals.get("kl", np.empty(0)))
     if len(known) < _KL_ROWS:
         return None
     mean = float(known.mean())
@@ -43,14 +43,14 @@ def negative_kl(run: Run) -> Finding | None:
 
 def unpaid_parts(run: Run) -> Finding | None:
     """Parts of the reward that gave nothing in any row while others did, penalties left out; None without any."""
-    known = {name: _kept(values) for name, values in run.components.items() if "penalt" not in name}
+    known = {name: _finite(values) for name, values in run.components.items() if "penalt" not in name}
     unpaid = tuple(plain(name, 40) for name, x in known.items() if len(x) >= THRESHOLDS.direct_rows and not x.any())
     if not unpaid or len(unpaid) == len(known):
         return None
     return Finding(kind="unpaid_parts", signals=unpaid)
 
 
-def _kept(values: np.ndarray) -> np.ndarray:
+def _finite(values: np.ndarray) -> np.ndarray:
     return values[np.isfinite(values)]
 
 
@@ -58,7 +58,7 @@ def implausible(run: Run) -> tuple[str, ...]:
     """Measured signals that have one value, other than 0, in every row, a sentence each."""
     out = []
     for name in _MEASURED:
-        values = _kept(run.signals.get(name, np.empty(0)))
+        values = _finite(run.signals.get(name, np.empty(0)))
         if len(values) < _REPEATED_ROWS or np.ptp(values) > 0.0 or values[0] == 0.0:
             continue
         why = "every completion hits the length limit, or padding is counted"
@@ -84,14 +84,14 @@ def share_without_spread_of(run: Run) -> str:
     where binary rewards of the logged means in groups of the known size must leave some without spread (by Jensen at
     least p^G + (1 - p)^G of them).
     """
-    known = _kept(run.signals.get("frac_reward_zero_std", np.empty(0)))
+    known = _finite(run.signals.get("frac_reward_zero_std", np.empty(0)))
     if not len(known) or np.any((known > 1e-6) & (known < 1.0 - 1e-6)):
         return ""
     if run.settings.group_filter.value == "after" and not np.any(known):
         return "the groups that a filter left, not all that were drawn"
     scaling = run.settings.advantage_scaling.value
     size = run.settings.group_size.value
-    p = _kept(run.reward)
+    p = _finite(run.reward)
     batch = scaling in ("batch", "gdpo")
     if scaling is None and not np.any(known) and size and len(p) and p.min() >= 0.0 and p.max() <= 1.0:
         batch = np.mean(p**size + (1.0 - p) ** size) > _SURE_GROUPS

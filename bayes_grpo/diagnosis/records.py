@@ -77,7 +77,7 @@ class Finding(Result):
 
     @property
     def basis(self) -> str:
-        """What a status with it rests on."""
+        """Basis of a status with it."""
         known = KINDS.get(self.kind)
         return FAILURES if known is None else known.basis
 
@@ -152,12 +152,12 @@ class Action(Result):
 
     @property
     def goes_on(self) -> bool:
-        """Whether the training is to go on unchanged."""
+        """True if the training is to go on unchanged."""
         return self.kind in _GOING_ON
 
     @property
     def stops(self) -> bool:
-        """Whether the training is to stop."""
+        """True if the training is to stop."""
         return self.kind in _STOPPING
 
     @property

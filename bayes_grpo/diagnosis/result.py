@@ -86,7 +86,7 @@ class Diagnosis(ModeProbabilities, Result):
 
     @property
     def sentence(self) -> str:
-        """What the log shows, and what happened before; what the gain is made of."""
+        """The status, earlier events, and the parts of the gain, in words."""
         events = joined(x.clause for x in self.events)
         gain = self.gain.sentence if self.gain else ""
         parts = (self.status.headline, f"Earlier: {events}." if events else self.status.past, gain)

@@ -91,7 +91,7 @@ class Status(Result):
 
     @property
     def alarming(self) -> bool:
-        """Whether the status warrants paging."""
+        """True if the status warrants paging."""
         return self.status in ALARMING
 
     @property
@@ -112,7 +112,7 @@ class Status(Result):
 
     @property
     def also(self) -> str:
-        """What needs a look next to the finding, a sentence each; "" without any."""
+        """Further findings that need a look, a sentence each; "" without any."""
         return " ".join(x.sentence for x in self.looks)
 
     @property
@@ -134,16 +134,16 @@ class Status(Result):
 
 
 class Answer(NamedTuple):
-    """What a cause says.
+    """Answer of a cause.
 
     Attributes:
         status: The status.
-        found: Its finding.
+        finding: Its finding.
         situation: Key of `actions.SITUATIONS` or a mode, whose actions apply; "" for the finding's mode.
         first: Action that goes before these; None for none.
     """
 
     status: StatusWord
-    found: Finding
+    finding: Finding
     situation: str = ""
     first: Action | None = None

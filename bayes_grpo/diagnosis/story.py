@@ -38,7 +38,7 @@ def progress_text(view: RunView) -> str:
     name = "evaluation reward" if view.paths.uses_eval else "train reward"
     change = path.change()
     p = float((change > path.noise).mean())
-    level = f"{path.shown(path.now):.3g}"
+    level = f"{path.display_value(path.now):.3g}"
     return (
         f"the {name} changed by {span_text(interval(change), '.3g')} to {level}; "
         f"{percent(p)} chance that the rise exceeds one row's noise"
@@ -98,7 +98,7 @@ class Resume(NamedTuple):
     changes: tuple[Finding, ...]
 
 
-def resume_behind(timeline: Timeline, view: RunView) -> Resume | None:
+def resume_before(timeline: Timeline, view: RunView) -> Resume | None:
     """The last resume of a run at which a failure under way begins; None where none does."""
     step = view.reward.logged.step
     slack = min(view.rows // _SLACK_PART, _LONGEST_SLACK) * float(np.median(np.diff(step)))

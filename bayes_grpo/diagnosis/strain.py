@@ -27,42 +27,42 @@ def lowest_so_far(path: SignalPath) -> np.ndarray:
 
 
 def _grown(view: RunView, name: str, factor: float, least: float = 0.0) -> np.ndarray | None:
-    """Whether a signal is above so many times its lowest level so far, and above a size, shape (draws, n)."""
+    """True where a signal is above so many times its lowest level so far, and above a size, shape (draws, n)."""
     path = view.signal(name)
     if path is None:
         return None
     grown = (path.recent > factor * lowest_so_far(path)) & (path.recent > least)
-    return view.held_on_grid(grown, path)
+    return view.on_common_grid(grown, path)
 
 
 def strained(view: RunView) -> np.ndarray:
-    """Whether completions have shrunk to a tenth, the entropy has doubled, or gradients have exploded, (draws, n)."""
+    """True where completions have shrunk to a tenth, the entropy has doubled or gradients have exploded, (draws, n)."""
     found = np.zeros(view.reward.draws.shape, bool)
     length = view.signal("completion_length")
     if length is not None:
         shrunk = length.recent < THRESHOLDS.spent * length.start[:, None]
-        found = found | view.held_on_grid(shrunk, length)
+        found = found | view.on_common_grid(shrunk, length)
     entropy = view.signal("entropy")
     if entropy is not None:
         grew = entropy.recent > THRESHOLDS.grew * entropy.start[:, None]
-        found = found | view.held_on_grid(grew, entropy)
+        found = found | view.on_common_grid(grew, entropy)
     gradient = _grown(view, "grad_norm", THRESHOLDS.exploded)
     return found if gradient is None else found | gradient
 
 
 def exploded_loss(view: RunView) -> np.ndarray | None:
-    """Whether the size of the loss is above 100 and above a hundred times its lowest level, shape (draws, n)."""
+    """True where the size of the loss is above 100 and above a hundred times its lowest level, shape (draws, n)."""
     return _grown(view, "loss", THRESHOLDS.exploded, least=THRESHOLDS.exploded)
 
 
 def _burst_of_kl(view: RunView) -> np.ndarray | None:
-    """Whether the KL is high and far above its usual level; it grows from 0 in every run, shape (draws, n)."""
+    """True where the KL is high and far above its usual level; it grows from 0 in every run, shape (draws, n)."""
     path = view.signal("kl")
     if path is None:
         return None
     usual = np.median(path.draws, axis=1, keepdims=True)
     high = (path.recent > THRESHOLDS.named_growth * usual) & (path.recent > THRESHOLDS.high_kl)
-    return view.held_on_grid(high, path)
+    return view.on_common_grid(high, path)
 
 
 def growths(view: RunView) -> tuple[Finding, ...]:
@@ -86,7 +86,7 @@ def growths(view: RunView) -> tuple[Finding, ...]:
 
 
 def swings(view: RunView) -> np.ndarray:
-    """Whether the reward goes up and down again and again, shape (draws, n)."""
+    """True where the reward goes up and down again and again, shape (draws, n)."""
     count = view.reward.returns()
     before = np.maximum(np.arange(count.shape[1]) - count.shape[1] // _RECENT_PART, 0)
     return (count >= THRESHOLDS.swings) & (count > count[:, before])

@@ -110,7 +110,7 @@ class RunView:
         found = path.at(self.steps)
         return np.concatenate([found[:, :-1], path.now[:, None]], axis=1)
 
-    def held_on_grid(self, holds: np.ndarray, path: SignalPath) -> np.ndarray:
+    def on_common_grid(self, holds: np.ndarray, path: SignalPath) -> np.ndarray:
         """A condition on the blocks of another path, as it was known at each step of the grid, shape (draws, n)."""
         place = np.searchsorted(path.step, self.steps, side="right") - 1
         place[-1] = len(path.step) - 1
@@ -120,7 +120,7 @@ class RunView:
     def level(self) -> np.ndarray:
         """Draws of the reward as a share of its range, shape (draws, n); NaN where the range is unknown."""
         ends = self.paths.ends
-        if not ends.known:
+        if not ends.bounded:
             return np.full(self.reward.draws.shape, np.nan)
         return (self.reward.recent - ends.low) / (ends.high - ends.low)
 
@@ -144,26 +144,26 @@ class RunView:
 
     @property
     def rose(self) -> bool:
-        """Whether the reward has risen, almost surely and by an amount that matters."""
+        """True if the reward has risen, almost surely and by an amount that matters."""
         return float((self.rise[:, -1] > THRESHOLDS.material).mean()) >= THRESHOLDS.sure
 
     @cached_property
     def fell(self) -> np.ndarray:
-        """Whether reward or evaluation reward lies below its best by an amount that is named, shape (draws, n)."""
+        """True where reward or evaluation reward lies below its best by an amount that is named, shape (draws, n)."""
         found = self.reward.fell()
         if self.held_out is not None:
-            found = found | self.held_on_grid(self.held_out.fell(), self.held_out)
+            found = found | self.on_common_grid(self.held_out.fell(), self.held_out)
         return found
 
     @property
     def constant(self) -> bool:
-        """Whether the reward was the same in every row, in enough of them."""
+        """True if the reward was the same in every row, in enough of them."""
         return self.rows >= THRESHOLDS.direct_rows and self.reward.logged.constant
 
     @property
     def unrewarded(self) -> bool:
-        """Whether the reward was never above its lowest value."""
-        low = max(self.paths.ends.low, 0.0) if self.paths.ends.known else 0.0
+        """True if the reward was never above its lowest value."""
+        low = max(self.paths.ends.low, 0.0) if self.paths.ends.bounded else 0.0
         return bool(self.reward.logged.value.max() <= low)
 
     @cached_property

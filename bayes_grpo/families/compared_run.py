@@ -39,7 +39,7 @@ class ComparedRun(Result):
         """A run with the rows that are compared."""
         found = diagnose(run)
         path = _path(found.paths, table)
-        return cls(recipe, run.name, len(table.y), float(table.step[-1]), path.shown_levels, found.status)
+        return cls(recipe, run.name, len(table.y), float(table.step[-1]), path.display_levels, found.status)
 
 
 def _path(paths: RunPaths | None, table: Series) -> SignalPath:

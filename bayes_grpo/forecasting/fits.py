@@ -235,7 +235,7 @@ def bounded(reward: RewardRange, prior: Prior, fixed_point: np.ndarray) -> Bound
     Returns:
         The probability of the range, and the factor of the marginal likelihood.
     """
-    if not reward.known:
+    if not reward.bounded:
         return Bounded()
     low, high = ((end - prior.median) / (prior.spread * math.sqrt(2.0)) for end in (reward.low, reward.high))
     before = 0.5 * (math.erf(high) - math.erf(low))

@@ -283,7 +283,7 @@ def forecast_of_regimes(
         notes += (FALLEN.format(fallen.best_step),)
     if not several:
         notes += (ALONE,)
-    if inputs.reward.known and not inputs.reward.assumed:
+    if inputs.reward.bounded and not inputs.reward.assumed:
         notes += (f"the reward is {inputs.reward.sentence}: draws that settle outside are replaced, paths are clipped",)
     if used is not None:
         notes += used.notes

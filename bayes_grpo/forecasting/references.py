@@ -124,7 +124,7 @@ def paths_with_references(
     if transfer is not None and count:
         taken[rng.permutation(len(latent))[:count]] = True
         one, its_rows = transfer.paths(count, rng)
-        clipped = rng.permutation(count)[: round(reward.share * count)] if reward.known else []
+        clipped = rng.permutation(count)[: round(reward.share * count)] if reward.bounded else []
         for x in (one, its_rows):
             x[clipped] = np.clip(x[clipped], reward.low, reward.high)
         latent[taken], trend[taken], rows[taken] = one, one, its_rows

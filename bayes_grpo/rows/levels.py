@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class RewardLevels(NamedTuple):
-    """Levels of a reward, those of its path (`bayes_grpo.signals.path.SignalPath.shown_levels`).
+    """Levels of a reward, those of its path (`bayes_grpo.signals.path.SignalPath.display_levels`).
 
     Attributes:
         first: The first level, reward.

@@ -36,7 +36,7 @@ class RewardRange(NamedTuple):
     assumed: str = ""
 
     @property
-    def known(self) -> bool:
+    def bounded(self) -> bool:
         """True where the range has an end."""
         return math.isfinite(self.low) or math.isfinite(self.high)
 

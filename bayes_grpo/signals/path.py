@@ -194,13 +194,13 @@ class SignalPath:
         return np.concatenate([self.draws[:, :-1], self.now[:, None]], axis=1)
 
     @property
-    def shown_levels(self) -> RewardLevels:
+    def display_levels(self) -> RewardLevels:
         """First, last and best level as a sentence shows them, and the step of the best."""
-        first, last, best = (self.shown(draws) for draws in (self.start, self.now, self.best))
+        first, last, best = (self.display_value(draws) for draws in (self.start, self.now, self.best))
         # Of the level itself: `best_step` may be any later step within the noise of a row, which is for checkpoints.
         return RewardLevels(first, last, best, float(self.last_step[self.best_block]))
 
-    def shown(self, draws: np.ndarray) -> float:
+    def display_value(self, draws: np.ndarray) -> float:
         """Median of a level as a sentence shows it: 0 where it is nothing beside the span."""
         level = float(np.median(draws))
         return 0.0 if abs(level) < _NOTHING * self.span else level

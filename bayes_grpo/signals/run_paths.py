@@ -202,11 +202,11 @@ class SpentRate(NamedTuple):
     """A learning rate at which the policy no longer moves.
 
     Attributes:
-        left: The last logged rate as a share of its peak.
+        share: The last logged rate as a share of its peak.
         zero_step: Step since which it is 0; None where it is not.
     """
 
-    left: float
+    share: float
     zero_step: float | None
 
 

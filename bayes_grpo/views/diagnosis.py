@@ -102,8 +102,8 @@ def evaluation_line(d: Diagnosis, finding: bool = True) -> str:
         why = ": the evaluated policy does not move, or is not the trained one" if never_changes(path) else ""
         return f"{name}: {value:.3g} in all {logged.rows}{why}."
     at = path.last_step[path.best_block]
-    best = f", best {path.shown(path.best):.3g} about step {at:.0f}" if path.peaked else ""
-    return f"{name}: {path.shown(path.start):.3g}{best}, now {path.shown(path.now):.3g}."
+    best = f", best {path.display_value(path.best):.3g} about step {at:.0f}" if path.peaked else ""
+    return f"{name}: {path.display_value(path.start):.3g}{best}, now {path.display_value(path.now):.3g}."
 
 
 def reason(d: Diagnosis) -> str:

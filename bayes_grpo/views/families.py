@@ -65,7 +65,7 @@ def _next_step(f: Sweep) -> str:
 def _runs(f: Sweep) -> Tabular:
     """Every run with its settings and its first, last and best level."""
     paths = ((run, fit_path(run.step, run.reward)) for run in f.runs)
-    levels = [(run, path.shown_levels) for run, path in paths if path is not None]
+    levels = [(run, path.display_levels) for run, path in paths if path is not None]
     rows = (
         (words(run.name, mark=run.collapsed), *run.settings.values(), x.first, x.last, x.best, x.best_step)
         for run, x in sorted(levels, key=lambda pair: -pair[1].last)

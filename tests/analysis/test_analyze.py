@@ -74,7 +74,7 @@ def test_a_fit_begins_where_the_diagnosis_does(ends):
     paths = there(bg.diagnose(run).paths)
     fitted = bg.fit(run, "exponential", sampler=FEW)
     summary = bg.summarize(fitted)
-    assert summary.levels == paths.reward.shown_levels
+    assert summary.levels == paths.reward.display_levels
     assert summary.now.median == pytest.approx(float(np.median(paths.reward.now)))
     assert abs(summary.levels.first - np.median(fitted.draws("initial_reward"))) > 0.05
 

@@ -46,4 +46,4 @@ def test_the_diagnosis_honours_either_end():
     seen = paths_of(make_run(steps(40), np.linspace(0.1, 0.9, 40), reward_high=3.0))
     assert (seen.ends.low, seen.ends.high) == (0.0, 3.0)
     assert "reward_low" in seen.ends.assumed
-    assert not paths_of(make_run(steps(40), np.linspace(0.1, 9.0, 40), reward_high=10.0)).ends.known
+    assert not paths_of(make_run(steps(40), np.linspace(0.1, 9.0, 40), reward_high=10.0)).ends.bounded

@@ -25,7 +25,7 @@ class AdvantageDegeneracy(Mode):
     remedies = ("longer limit", "verifier", "easier prompts", "mixed prompts", "larger groups", "harder prompts")
 
     def certain(self, view: RunView) -> bool:
-        """Whether no group of any row has variance, and the reward is not the highest; or all are the lowest."""
+        """True if no group of any row has variance, and the reward is not the highest; or all are the lowest."""
         if view.constant and view.unrewarded:
             return not np.any(view.logged("reward_std").value > 0.0)
         idle = view.idle_rows.value
@@ -62,7 +62,7 @@ class AdvantageDegeneracy(Mode):
 
 
 def enough_rows(view: RunView) -> np.ndarray:
-    """Whether as many rows are logged up to each step as a verdict on groups without variance needs, shape (n,)."""
+    """True where as many rows are logged up to each step as a verdict on groups without variance needs, shape (n,)."""
     rows = np.searchsorted(view.reward.logged.step, view.reward.last_step, side="right")
     return rows >= THRESHOLDS.waste_rows
 

@@ -24,7 +24,7 @@ class ApparentGain(Mode):
     remedies = ("judge by task", "read completions")
 
     def holds(self, view: RunView) -> np.ndarray | None:
-        """Whether the reward has risen, mostly by form: by rollouts, else by the log."""
+        """True where the reward has risen, mostly by form: by rollouts, else by the log."""
         gain = view.gain
         if gain is not None and not np.isnan(gain.p_form):
             formal = gain.p_form > THRESHOLDS.half and float(gain.form_share_at(view.steps[-1:])[0]) > THRESHOLDS.half

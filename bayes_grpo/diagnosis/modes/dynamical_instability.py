@@ -43,20 +43,20 @@ class DynamicalInstability(Mode):
         if last < view.last_step:
             inside = np.flatnonzero((view.steps >= first) & (view.steps <= last))
             lowest = inside[int(view.reward.mean[inside].argmin())]
-            best = view.reward.shown(view.reward.best_so_far[:, lowest])
-            low = view.reward.shown(view.reward.draws[:, lowest])
+            best = view.reward.display_value(view.reward.best_so_far[:, lowest])
+            low = view.reward.display_value(view.reward.draws[:, lowest])
             return fell_text(view.paths.reward_key, best, low) if low < best else ""
         for path, key, lost in (
             (view.reward, view.paths.reward_key, reward_lost(view)),
             (view.held_out, "eval_reward", evaluation_lost(view)),
         ):
             if path is not None and lost is not None and lost[:, -1].mean() >= THRESHOLDS.probable:
-                return fell_text(key, path.shown(path.best), path.shown(path.now))
+                return fell_text(key, path.display_value(path.best), path.display_value(path.now))
         return ""
 
 
 def reward_lost(view: RunView) -> np.ndarray:
-    """Whether the reward is lost while the evaluation reward has not risen, as on harder prompts, shape (draws, n)."""
+    """True where the reward is lost while the evaluation reward has not risen, as on harder prompts, (draws, n)."""
     lost = view.reward.lost()
     if scheduled_part(view) is not None:
         return np.zeros_like(lost)
@@ -64,11 +64,11 @@ def reward_lost(view: RunView) -> np.ndarray:
 
 
 def evaluation_lost(view: RunView) -> np.ndarray | None:
-    """Whether the evaluation reward is lost; where the train reward rose, what is lost is what it stands for."""
+    """True where the evaluation reward is lost; where the train reward rose, what is lost is what it stands for."""
     path = view.held_out
     if path is None:
         return None
-    lost = view.held_on_grid(path.lost(), path)
+    lost = view.on_common_grid(path.lost(), path)
     return lost & (view.rise <= THRESHOLDS.material)
 
 

@@ -41,7 +41,7 @@ class EngineGap(Mode):
     remedies = ("same engine", "lower staleness", "lower rate")
 
     def holds(self, view: RunView) -> np.ndarray | None:
-        """Whether the mismatch or the weights are outside their healthy ranges, or the mismatch has grown."""
+        """True where the mismatch or the weights are outside their healthy ranges, or the mismatch has grown."""
         found = [outside for name in _WEIGHTS if (outside := _outside(view, name)) is not None]
         gap = view.signal("engine_mismatch")
         if gap is not None:
@@ -84,7 +84,7 @@ def sampler_range(run: Run, name: str) -> HealthyRange | None:
 
 
 def _outside(view: RunView, name: str) -> np.ndarray | None:
-    """Whether a signal is outside its healthy range, shape (draws, n); None where it or the range is unknown."""
+    """True where a signal is outside its healthy range, shape (draws, n); None where it or the range is unknown."""
     path, healthy = view.signal(name), sampler_range(view.run, name)
     if path is None or healthy is None:
         return None

@@ -24,7 +24,7 @@ class FormWithoutTask(Mode):
     remedies = ("judge by task", "easier prompts", "read completions")
 
     def holds(self, view: RunView) -> np.ndarray | None:
-        """Whether the task's components are near 0 and form makes up most of the reward."""
+        """True where the task's components are near 0 and form makes up most of the reward."""
         task, form = _kinds(view)
         if not task or not form:
             return None

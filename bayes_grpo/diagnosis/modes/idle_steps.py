@@ -75,7 +75,7 @@ def _dead_rows(view: RunView) -> Logged:
     ends = view.paths.ends
     if idle.rows:
         return Logged(idle.step, (idle.value >= THRESHOLDS.dead_groups).astype(float))
-    if view.paths.uses_eval or not ends.known:
+    if view.paths.uses_eval or not ends.bounded:
         return idle
     y = view.reward.logged
     return Logged(y.step, np.isin(y.value, (ends.low, ends.high)).astype(float))

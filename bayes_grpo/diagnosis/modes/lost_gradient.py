@@ -32,7 +32,7 @@ class LostGradient(Mode):
     remedies = ("update path",)
 
     def holds(self, view: RunView) -> np.ndarray | None:
-        """Whether most of the rows with variance have a gradient norm of exactly 0."""
+        """True where most of the rows with variance have a gradient norm of exactly 0."""
         lost = lost_rows(view)
         if lost.rows < THRESHOLDS.direct_rows:
             return None

@@ -25,7 +25,7 @@ class LostValues(Mode):
     remedies = ("precision", "find batch", "lower rate")
 
     def holds(self, view: RunView) -> np.ndarray | None:
-        """Whether the rows around each step have a NaN or infinite value."""
+        """True where the rows around each step have a NaN or infinite value."""
         if not view.nan:
             return None
         steps = np.concatenate([[-np.inf], view.reward.last_step[:-1], [np.inf]])

@@ -23,9 +23,9 @@ class OneSidedGroups(Mode):
     remedies = ("harder prompts", "easier prompts", "mixed prompts")
 
     def holds(self, view: RunView) -> np.ndarray | None:
-        """Whether most groups are all correct, or most all wrong, for rows enough."""
+        """True where most groups are all correct, or most all wrong, for rows enough."""
         share = view.signal("frac_reward_zero_std")
-        if share is None or not view.paths.ends.known or view.paths.uses_eval:
+        if share is None or not view.paths.ends.bounded or view.paths.uses_eval:
             return None
         one_sided = (view.level > THRESHOLDS.near_top) | (view.level < THRESHOLDS.hard)
         return (view.on_grid(share) > THRESHOLDS.waste) & one_sided & enough_rows(view)

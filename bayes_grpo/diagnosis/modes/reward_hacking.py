@@ -67,15 +67,15 @@ def changes(view: RunView, path: SignalPath) -> tuple[np.ndarray, np.ndarray]:
 
 
 def evaluation_lags(gain: np.ndarray, shared: np.ndarray) -> np.ndarray:
-    """Whether the train reward has risen and the evaluation reward hardly, shape (draws, n)."""
+    """True where the train reward has risen and the evaluation reward hardly, shape (draws, n)."""
     return (gain > THRESHOLDS.parted) & (shared < THRESHOLDS.shared * gain)
 
 
 def turned(view: RunView, path: SignalPath, share: float) -> np.ndarray:
-    """Whether the evaluation reward lies below its best by a share of it while the train reward holds, (draws, n)."""
+    """True where the evaluation reward is below its best by a share of it while the train reward holds, (draws, n)."""
     train_then = view.reward.at(np.array([path.best_step]))
     holds = view.reward.recent - train_then > -THRESHOLDS.rises * view.reward.span
-    return view.held_on_grid(path.fell(share), path) & holds
+    return view.on_common_grid(path.fell(share), path) & holds
 
 
 MODE = RewardHacking()

@@ -109,7 +109,7 @@ def plot_runs(runs: Sequence[Run], figure: Canvas | None = None) -> Canvas:
             train = kind == "train"
             if train:
                 axes.plot(path.logged.step, path.logged.value, ".", ms=1.5, color=shade, alpha=0.25)
-            label = _with_levels(f"{run.name}, {kind}", path.shown_levels) if i < _NAMED else None
+            label = _with_levels(f"{run.name}, {kind}", path.display_levels) if i < _NAMED else None
             curve = np.median(path.draws, axis=0)
             axes.plot(path.step, curve, "-" if train else "--", color=shade, lw=1.6, label=label)
     _legend(figure, axes)
