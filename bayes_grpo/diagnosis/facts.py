@@ -99,7 +99,7 @@ class Facts:
         path = self.view.signal("kl")
         if path is not None:
             return float(np.median(path.now))
-        return 0.0 if self.view.run.settings.kl_weight.given == 0.0 else np.nan
+        return 0.0 if self.view.run.settings.kl_weight.explicit == 0.0 else np.nan
 
     @property
     def held_out(self) -> bool:
@@ -244,7 +244,7 @@ class Facts:
             return None
         row = float(np.median(np.diff(run.step))) if len(run.step) > 1 else 1.0
         # A log that goes on beyond the planned steps had another plan.
-        return float(run.settings.total_steps.given) if end <= run.step[-1] <= end + row else None
+        return float(run.settings.total_steps.explicit) if end <= run.step[-1] <= end + row else None
 
     @cached_property
     def rows_planned(self) -> float | None:

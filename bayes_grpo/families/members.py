@@ -174,7 +174,7 @@ def read_runs(logs: RunSources, read: Mapping[str, Any] | None = None, part: str
 def recorded_settings(run: Run) -> dict[str, Any]:
     """Settings from the log, its configuration, the user or else the name; the learning rate is the highest one."""
     known = settings_in_name(run.name) | {
-        name: s.given for name, s in run.settings.items() if s.given is not None and name not in _ROWS_ONLY
+        name: s.explicit for name, s in run.settings.items() if s.explicit is not None and name not in _ROWS_ONLY
     }
     rate = logged_rate(run, run.step)[1]
     return known | ({"learning_rate": rate} if math.isfinite(rate) else {})

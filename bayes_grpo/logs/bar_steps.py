@@ -33,17 +33,17 @@ class RowBelowBars(NamedTuple):
     bars: Mapping[int, int]
     passed: Mapping[int, tuple[int, int]]
     section: int = 0
-    told: float | None = None
+    named_step: float | None = None
 
 
-class SeenBars:
+class BarCounter:
     """Progress bars up to a row: the last count of each, and the first and last count of each since the row before."""
 
     def __init__(self) -> None:
         self.counts: dict[int, int] = {}
         self.passed: dict[int, tuple[int, int]] = {}
         self.section = 0
-        self.told: float | None = None
+        self.named_step: float | None = None
 
     def see(self, shown: Bars, counting: frozenset[int] | None) -> None:
         """Moves the bars of a line on; of those that do not count the training the last counts stay.
@@ -60,10 +60,10 @@ class SeenBars:
                 if len(some) > _MAX_BARS:
                     del some[next(iter(some))]
 
-    def found(self, row: dict[str, Any]) -> RowBelowBars:
+    def row_below(self, row: dict[str, Any]) -> RowBelowBars:
         """A row with the bars before it."""
         passed, self.passed = self.passed, {}
-        told, self.told = self.told, None
+        told, self.named_step = self.named_step, None
         return RowBelowBars(row, dict(self.counts) if self.counts else NO_BARS, passed, self.section, told)
 
 
@@ -128,10 +128,10 @@ def _on_bar(part: list[RowBelowBars], after: Mapping[int, tuple[int, int]]) -> _
             return _Placed(steps, float(planned), note)
     passed = [*part[0].passed.items(), *shown]
     if not passed:
-        told = [f.told or 0 for f, trained in zip(part, train, strict=True) if trained]
+        told = [f.named_step or 0 for f, trained in zip(part, train, strict=True) if trained]
         if not told or not all(b > a for a, b in pairwise([0, *told])):
             return _Placed()
-        latest = np.maximum.accumulate([f.told or 0 for f in part]).tolist()
+        latest = np.maximum.accumulate([f.named_step or 0 for f in part]).tolist()
         return _Placed(latest, None, "the step is that of the line in words above each row")
     planned, (_, done) = passed[-1]
     printed = [f.bars.get(planned, 0) for f, trained in zip(part, train, strict=True) if trained]
@@ -192,5 +192,5 @@ def _step_after(steps: list[int], shown: int) -> int:
 
 
 def is_train(row: dict[str, Any]) -> bool:
-    """Whether a row is of the training, and neither of an evaluation nor of its closing line."""
+    """True if a row is of the training, and neither of an evaluation nor of its closing line."""
     return not any(k.startswith(("eval", "train_runtime")) for k in row)

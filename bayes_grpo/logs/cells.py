@@ -1,4 +1,4 @@
-"""What a cell of a table in a text states: a step in words, a mean with its spread, the ends of a range."""
+"""Cells of a table in a text: a step in words, a mean with its spread, the ends of a range."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def range_in(cell: str) -> tuple[float, float] | None:
 
 
 def are_steps(cells: Sequence[str]) -> bool:
-    """Whether cells below no name of a step are steps in words that rise, but for a few other rows."""
+    """True if cells below no name of a step are steps in words that rise, but for a few other rows."""
     steps = [step_in(x[0]) for x in map(_STEP_CELL.fullmatch, cells) if x and x["word"]]
     return LEAST_IN_TABLE <= len(steps) >= len(cells) / 2 and all(b > a for a, b in pairwise(steps))
 
@@ -93,12 +93,12 @@ _OF_TRAINING = re.compile(r"^(?!.*(?:chosen|rejected|margin|std|zero)).*(?:rewar
 
 
 def of_metrics(heading: str) -> bool:
-    """Whether a heading is that of a column of names of metrics."""
+    """True if a heading is that of a column of names of metrics."""
     return normal(in_english(heading)) in _OF_METRICS
 
 
 def of_training(name: str) -> bool:
-    """Whether a row of a table with a row for each metric is one of rewards that a policy trains on."""
+    """True if a row of a table with a row for each metric is one of rewards that a policy trains on."""
     return _OF_TRAINING.search(normal(in_english(name))) is not None
 
 

@@ -1,4 +1,4 @@
-"""What the name of a file says of the numbers in it: "reward_curve.json" with the columns mean, min and max."""
+"""Kinds of numbers by the name of their file: "reward_curve.json" with the columns mean, min and max."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _STATISTICS = {"mean": "mean", "avg": "mean", "average": "mean", "std": "std", "
 
 
 def is_of_rewards(stem: str) -> bool:
-    """Whether the name of a file, without its ending, calls its numbers train rewards."""
+    """True if the name of a file, without its ending, calls its numbers train rewards."""
     name = re.sub(r"\W", "_", normal(stem))
     return _OF_REWARDS.search(name) is not None and _OF_OTHERS.search(name) is None
 

@@ -26,7 +26,7 @@ _EVENTS = "tfevents"
 _TIME = re.compile(r"\d{10}(\.\d*)?")
 
 
-class Found(NamedTuple):
+class LogFiles(NamedTuple):
     """A log, or a run that a store keeps in a folder.
 
     Attributes:
@@ -69,9 +69,9 @@ def _entries(folder: Path) -> list[Path]:
         return []
 
 
-def _named(root: Path, folders: Iterator[Path] | list[Path]) -> list[Found]:
+def _named(root: Path, folders: Iterator[Path] | list[Path]) -> list[LogFiles]:
     """The runs whose files lie in some folders; files of one run in several folders are put together."""
-    found: dict[tuple[str, str], Found] = {}
+    found: dict[tuple[str, str], LogFiles] = {}
     for folder in folders:
         if _is_trial(folder):
             continue  # belongs to the run above it
@@ -83,7 +83,7 @@ def _named(root: Path, folders: Iterator[Path] | list[Path]) -> list[Found]:
     return list(found.values())
 
 
-def _runs_in(folder: Path, place: str) -> Iterator[Found]:
+def _runs_in(folder: Path, place: str) -> Iterator[LogFiles]:
     """The runs whose files lie in a folder itself."""
     entries = _entries(folder)
     files = [e for e in entries if e.is_file()]
@@ -91,14 +91,14 @@ def _runs_in(folder: Path, place: str) -> Iterator[Found]:
     if events:
         trials = [e for child in entries if _is_trial(child) for e in _entries(child) if _EVENTS in e.name]
         named = [part for part in (folder.name, *Path(place).parts[::-1]) if part not in ROOTS]
-        yield Found((*events, *trials), named[0] if named else place, place)
+        yield LogFiles((*events, *trials), named[0] if named else place, place)
     for file in files:
         is_mlflow = file.name == MLFLOW_RUN and _entries(folder / METRICS)
         if is_mlflow or file.suffix == ".wandb" or (file.suffix in _DATABASES and bytes_of(file, len(MAGIC)) == MAGIC):
             yield from _of_file(file, place)
 
 
-def _of_file(file: Path, place: str) -> Iterator[Found]:
+def _of_file(file: Path, place: str) -> Iterator[LogFiles]:
     try:
         source = load(file) if file.suffix in _DATABASES else Source(file, bytes_of(file, _HEAD))
         reader = pick_reader(source)
@@ -106,23 +106,23 @@ def _of_file(file: Path, place: str) -> Iterator[Found]:
     except LogReadError:
         names = [] if file.suffix in _DATABASES else [RunName(place, place)]
     for name in names:
-        yield Found((file,), name.name or place, name.id or place, name.id if file.suffix in _DATABASES else None)
+        yield LogFiles((file,), name.name or place, name.id or place, name.id if file.suffix in _DATABASES else None)
 
 
 def _is_trial(folder: Path) -> bool:
-    """Whether a folder is what a writer of TensorBoard makes for the settings of a run, named by the time."""
+    """True if a folder is what a writer of TensorBoard makes for the settings of a run, named by the time."""
     return _TIME.fullmatch(folder.name) is not None and folder.is_dir()
 
 
 METRIC_FILES = ("metrics.jsonl", "history.jsonl", "logging.jsonl", "experiment_log.jsonl")
 """Names that trainers give the metrics file of an output directory (Tinker, prime-rl; ART; ms-swift; EasyR1)."""
 STATE_FILE = "trainer_state.json"
-"""What transformers saves the rows of a training in."""
+"""File in which transformers saves the rows of a training."""
 _GLOBAL_STEP = re.compile(rb'"global_step"\s*:\s*(\d{1,15})')
 _CHECKPOINT = re.compile(r"checkpoint-(\d{1,15})")
 
 
-def find(path: Path, wanted: str | None) -> Found:
+def find(path: Path, wanted: str | None) -> LogFiles:
     """Resolves a path; a file stands for itself.
 
     A folder is the output directory of a trainer, one of its checkpoints, the folder of a store, or one that holds a
@@ -131,7 +131,7 @@ def find(path: Path, wanted: str | None) -> Found:
     files, problem = (path,), ""
     try:
         if not path.is_dir():
-            return Found(files)
+            return LogFiles(files)
         files = _logs_in(path)
     except (OSError, ValueError) as error:
         problem = f"expected a readable directory, found {clean(error)}; check path and permissions"
@@ -152,7 +152,7 @@ def find(path: Path, wanted: str | None) -> Found:
         pass
     if problem:
         raise LogReadError(f"{clean(path, 200)}: {problem}")
-    return Found(files)
+    return LogFiles(files)
 
 
 def _logs_in(folder: Path) -> tuple[Path, ...]:
@@ -206,7 +206,7 @@ def saved_checkpoints(source: str) -> tuple[int, ...]:
 
 
 def is_output_directory(path: Path) -> bool:
-    """Whether a directory is where a trainer wrote one run, by the names of its files."""
+    """True if a directory is where a trainer wrote one run, by the names of its files."""
     if not path.is_dir():
         return False
     names = (STATE_FILE, *METRIC_FILES)

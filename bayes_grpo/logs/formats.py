@@ -70,7 +70,7 @@ def _as_written(text: str) -> str:
 _IN_MARGIN = re.compile(r'[ \t]{0,8}[|+]?[ \t]{0,40}(["{}\[\]][^\n]*?)?[ \t|]{0,9}')
 """A line of JSON as a page that shows files, or the difference of two, prints it; or an empty one of these."""
 _COMMENT = re.compile(r"^[ \t]{0,40}# ?", re.MULTILINE)
-"""What begins a line of a comment in a program."""
+"""Beginning of a line of a comment in a program."""
 MOSTLY = 0.8
 
 
@@ -123,7 +123,7 @@ class Source:
 
     @cached_property
     def is_store(self) -> bool:
-        """Whether the file begins like that of a store."""
+        """True if the file begins like that of a store."""
         if self.data.startswith(_STORES) or 0 not in self.data[:8]:  # a length in eight bytes has zeros
             return self.data.startswith(_STORES)
         from bayes_grpo.stores.records import starts_record
@@ -249,7 +249,7 @@ _ONE_TASK = ("task", "scenario")
 """Keys that name the prompt of a row whose list of rewards has its mean beside it."""
 
 
-def _list_beside_mean(row: Mapping[str, Any]) -> str | None:
+def _list_with_mean(row: Mapping[str, Any]) -> str | None:
     """The key of a list of rewards of which a row has the mean under another key; None where there is none."""
     for key in (k for k, v in row.items() if type(v) is list and k not in _REWARDS and _READS_LIKE.search(str(k))):
         numbers = to_floats(row[key])
@@ -285,7 +285,7 @@ def parsed_rows(rows: Iterable[Any], **more: Any) -> Parsed:
                     groups.add((len(numbers), one_prompt(row)))
                     row = {**row, key: float(numbers.mean()), "reward/std": float(numbers.std())}
                     lists += 1
-            if (key := _list_beside_mean(row)) is not None:
+            if (key := _list_with_mean(row)) is not None:
                 numbers = to_floats(row[key])
                 groups.add((len(numbers), one_prompt(row, _ONE_TASK)))
                 row = {**{k: v for k, v in row.items() if k != key}, "reward/std": float(numbers.std())}

@@ -40,7 +40,7 @@ _MISSES = 4
 
 
 def is_step_column(name: str) -> bool:
-    """Whether a column of a table has the name of one of steps."""
+    """True if a column of a table has the name of one of steps."""
     known = normal(name)
     return known in STEP_COLUMNS or _QUALIFIED.fullmatch(known) is not None
 
@@ -142,14 +142,14 @@ _RULE = re.compile(r"\s{0,3}\|?(?:\s{0,9}:?-{2,200}:?\s{0,9}\|){1,200}(?:\s{0,9}
 
 
 def _begins_another(lines: Sequence[str], at: int, heading: int) -> bool:
-    """Whether a line is the heading of another table in Markdown than that below the heading at an earlier line."""
+    """True if a line is the heading of another table in Markdown than that below the heading at an earlier line."""
     if at - 1 <= heading or at + 1 == len(lines) or _BAR.search(lines[at - 1]) or not _BAR.search(lines[at]):
         return False
     return _RULE.fullmatch(lines[at + 1][:_MAX_ROW]) is not None
 
 
 def _is_heading(cells: Sequence[str]) -> bool:
-    """Whether the columns of a table of metrics have such names: a step and a reward."""
+    """True if the columns of a table of metrics have such names: a step and a reward."""
     return names_reward(cells) and any(map(is_step_column, cells))
 
 
@@ -188,7 +188,7 @@ def with_lists_apart(grid: Grid) -> Grid:
 
 
 def _are_lists(rows: Sequence[Sequence[str]], place: int, n: int) -> bool:
-    """Whether most cells of a column are lists of that many numbers."""
+    """True if most cells of a column are lists of that many numbers."""
     cells = [row[place] for row in rows if place < len(row) and row[place].strip("-:= ")]
     lists = [cell for cell in cells if all(math.isfinite(to_float(x)) for x in cell.split(" / "))]
     return bool(lists) and 2 * len(lists) > len(cells) and all(len(cell.split(" / ")) == n for cell in lists)

@@ -94,7 +94,7 @@ def abandoned(
 
 @np.errstate(over="ignore")
 def repeats(old: np.ndarray, was: np.ndarray, new: np.ndarray, now: np.ndarray) -> bool:
-    """Whether later values ``now`` at steps ``new`` are those at the steps that they share with earlier rows."""
+    """True if later values ``now`` at steps ``new`` are those at the steps that they share with earlier rows."""
     known = {s: v for s, v in zip(old.tolist(), was.tolist(), strict=True) if v == v}
     pairs = [(known[s], v) for s, v in zip(new.tolist(), now.tolist(), strict=True) if v == v and s in known]
     return bool(pairs) and np.allclose(*np.transpose(pairs), rtol=1e-6, atol=0.0)

@@ -25,7 +25,7 @@ _TRACKER_ROWS, _TRAINER_ROWS = "scan_history", "log_history"
 
 
 def is_tabular(value: object) -> bool:
-    """Whether a value holds the rows of a run itself, in place of a path to them."""
+    """True if a value holds the rows of a run itself, in place of a path to them."""
     if isinstance(value, str | bytes):
         return False
     if isinstance(value, Sequence):

@@ -35,7 +35,7 @@ _MAX_DEPTH = 4
 
 
 def name_runs(columns: Collection[str], within: str = "") -> bool:
-    """Whether names of lists of numbers are those of runs, which differ by a number, as of a seed, and name no metric.
+    """True if names of lists of numbers are those of runs, which differ by a number, as of a seed, and name no metric.
 
     A number in every name tells runs of one kind, such as "base-s0", "base-s1" and "other-s0", from metrics. Several
     lists in an object that is named for curves of a reward, such as "rewards_per_episode", need no number.
@@ -94,7 +94,7 @@ def richest_part(document: dict[str, Any]) -> str | None:
     return max(ranks, key=lambda path: ranks[path], default=None)
 
 
-def rewards_elsewhere(document: dict[str, Any], path: str) -> list[str]:
+def other_reward_lists(document: dict[str, Any], path: str) -> list[str]:
     """Lists that read like rewards in the objects that were not taken."""
     others = {place: number_lists(part) for place, part in objects_in(document).items() if place != path}
     return [f"{place}.{name}".lstrip(".") for place, lists in others.items() for name in lists if names_reward((name,))]
@@ -168,12 +168,12 @@ def with_outer_steps(document: dict[str, Any], path: str, columns: dict[str, lis
 
 
 def _places(name: str) -> bool:
-    """Whether a list of this name says where the values of others stand."""
+    """True if a list of this name says where the values of others stand."""
     return _STEPS_OF.search(normal(name)) is not None or normal(name) in _EPISODES
 
 
 def _counts_rows(document: Mapping[str, Any], columns: Mapping[str, Sequence[Any]]) -> bool:
-    """Whether a shorter list of steps rises up to the number of rows, which therefore are a step each."""
+    """True if a shorter list of steps rises up to the number of rows, which therefore are a step each."""
     n = len(next(iter(columns.values())))
     lists = [[to_float(x) for x in v] for k, v in document.items() if isinstance(v, list) and v and _places(k)]
     return any(len(x) < n and x[-1] == n and all(b > a for a, b in pairwise(x)) for x in lists)

@@ -28,7 +28,7 @@ _ASIDE = re.compile(r"([^()]{1,80})_\(([^()]{1,80})\)")
 """A name with a remark behind it, "test reward (against the base)"."""
 _STATISTIC = re.compile(r"std|var|min|max|median|p\d|eval|val|test|delta|change|ema|moving")
 """A remark that says of which statistic a name is."""
-OWN = "bayes_grpo/"
+CALLBACK_PREFIX = "bayes_grpo/"
 """Before every key that our callback writes into a trainer's log: our results are no signals of the run."""
 MAX_COLUMNS = 200
 """Keys that may make one quantity together, such as the reward functions of a training."""
@@ -54,7 +54,7 @@ class KeyIndex:
         self.table = table
         self.raw: dict[str, str] = {}
         for key in table.keys:
-            if OWN not in normal(key) and (table.has_numbers(key) if numbers else table.broken(key).any()):
+            if CALLBACK_PREFIX not in normal(key) and (table.has_numbers(key) if numbers else table.broken(key).any()):
                 self.raw.setdefault(normal(key), key)
         for name, key in list(self.raw.items()):
             bare = name
@@ -177,7 +177,7 @@ _LONGEST_KIND = 32
 _EVALUATION = re.compile(
     r"(?:eval|evaluate|evaluation|val|valid|validation|validate|test|dev|held[-_ ]?out)", re.IGNORECASE
 )
-_KEPT = re.compile(
+_CONTEXT_KEYS = re.compile(
     r"(?:steps?|epochs?|iter|iterations?|updates?|rollouts?|batch|time|seconds)$"
     r"|(?:^|[/_])(?:eval|val|valid|validation|test|dev)(?:[/_]|$)"
 )
@@ -186,7 +186,7 @@ _BEFORE = "eval/"
 
 
 def is_kind(key: str) -> bool:
-    """Whether the text under a key says what a row is of, such as "split"."""
+    """True if the text under a key says what a row is of, such as "split"."""
     return _KIND.search(key) is not None
 
 
@@ -204,7 +204,7 @@ def of_evaluation(row: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _key_of_evaluation(key: str) -> str:
-    kept = _KIND.search(key) or _KEPT.search(normal(key)) or _FLAG.search(key)
+    kept = _KIND.search(key) or _CONTEXT_KEYS.search(normal(key)) or _FLAG.search(key)
     return key if kept else f"{_BEFORE}{key}"
 
 
@@ -275,7 +275,7 @@ def without_nan(values: np.ndarray) -> list[Any]:
 
 
 def _ends_as_evaluation(value: str) -> bool:
-    """Whether a text, or the last word of it, names an evaluation."""
+    """True if a text, or the last word of it, names an evaluation."""
     if len(value) >= _LONGEST_KIND:
         return False
     return _is_evaluation(value) or _is_evaluation(re.split(r"[-_/ ]", value.strip())[-1])

@@ -23,7 +23,7 @@ _NARROW_BAR = re.compile(r"\d% \d{1,9}/\d{1,9} \[\d")
 _PREPARING = re.compile(
     r"\A\W{0,8}(?:(?:down)?loading|fetching|saving|map|tokenizing|capturing|processed prompts)\b", re.IGNORECASE
 )
-"""What stands before a bar that counts no training."""
+"""Text before a bar that counts no training."""
 _REWARD = re.compile(r"reward|score|\br_mean|\bmean_r\b|belohnung|r[ei]compens[ae]", re.IGNORECASE)
 REWARD_KEYS = frozenset(k for t in TRAINERS for k in t.keys["reward"] if "/" in k and "*" not in k) | {"train/reward"}
 """Keys that are a trainer's reward wherever they stand."""
@@ -42,7 +42,7 @@ _DECIMAL_COMMA = re.compile(r"(?<![\d.,])(-?0),(\d{1,9})(?!\d|,\d)")
 """A number below one as much of Europe writes it, "0,35"."""
 _EAST_ASIAN = re.compile("[\u3000-\u9fff\uac00-\ud7af\uff00-\uffef]")
 _EUROPEAN = ("elohnung", "ecompens", "écompens", "icompens", "аград", "ознагражд")
-"""What words for a reward in other languages of Europe have in them."""
+"""Parts of words for a reward in other languages of Europe."""
 JSON_START = re.compile(r'\A\s*+(?:\[\s*+)?\{\s*+"')
 """A JSON document or JSON lines; other readers take those."""
 MAX_LINE = 65_536
@@ -102,7 +102,7 @@ def _raw_lines(text: str) -> list[str]:
 
 
 def names_reward(keys: Iterable[str]) -> bool:
-    """Whether any of the names reads like a reward."""
+    """True if any of the names reads like a reward."""
     words = (key if key.isascii() else in_english(key) for key in keys)
     return any(_REWARD.search(key) and not _TIMED.search(key) and not _SETTING.search(key) for key in words)
 
@@ -113,7 +113,7 @@ _TOTAL = re.compile(
 
 
 def is_total_reward(key: str) -> bool:
-    """Whether a name says no more than that it is the reward, or its mean."""
+    """True if a name says no more than that it is the reward, or its mean."""
     return _TOTAL.fullmatch(key if key.isascii() else in_english(key)) is not None
 
 
@@ -123,12 +123,12 @@ _RATE = re.compile(
 
 
 def is_rate(key: str) -> bool:
-    """Whether a name says that it is a rate of success, which is the reward where nothing else is."""
+    """True if a name says that it is a rate of success, which is the reward where nothing else is."""
     return _RATE.fullmatch(normal(key)) is not None
 
 
 def of_a_trainer(rows: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether the keys of the first rows are those of a trainer that is known."""
+    """True if the keys of the first rows are those of a trainer that is known."""
     return identify(KeyIndex(Table.from_rows(islice(rows, _LOOKED_AT)))) is not GENERIC
 
 
@@ -195,7 +195,7 @@ def settings_in(text: str) -> dict[str, Setting]:
     return {name: setting for name, setting in known.items() if setting.value}
 
 
-def nothing_found(expected: str, source: Source) -> LogReadError:
+def no_rows_error(expected: str, source: Source) -> LogReadError:
     """The error where a reader that a user named finds no row."""
     text = f"expected {expected}, found none; seen: {clean(source.head)!r}; choose another {MENDING}"
     return LogReadError(text, mended_by=Argument("format"))

@@ -208,7 +208,7 @@ def _weighed_kl(columns: Columns) -> np.ndarray | None:
 
 
 def _without_contrast(columns: Columns) -> np.ndarray | None:
-    """What is left of the share of groups with spread, shape (n,); None where no key, or several, read like one.
+    """Share of groups without spread, shape (n,); None where no key, or several, read like one.
 
     A count of the one group of a step is 0 or 1, as a share is not in every row.
     """
@@ -279,7 +279,7 @@ def _combined(columns: Columns, derived: Derived) -> np.ndarray | None:
     values = derived.constant + total
     shown = [keys[0] if derived.pool == "first" else f"{derived.pool} of {listed(keys, 3)}" for keys in terms]
     text = derived.text(shown, over)
-    if derived.zero_says_nothing and not np.any(np.abs(np.nan_to_num(values)) > _ZERO):
+    if derived.skip_all_zero and not np.any(np.abs(np.nan_to_num(values)) > _ZERO):
         if not any(derived.signal in note for note in columns.notes):
             columns.notes.append(
                 f"{derived.signal} is unknown: {text} is always 0, as if zero-variance groups were filtered before "

@@ -30,7 +30,7 @@ _MARKS = re.compile(
     rf"{_ARROW}|\\\\|\s[-\u2013\u2014]+\s|,(?!\d)"
     "|[|;&\\[\\](){}<>\\t\u00b7\u2022\u2500-\u27bf\u2b50\U0001f300-\U0001faff\ufe0f]"
 )
-"""What stands between mentions: arrows, bars, bullets, brackets, boxes and pictures."""
+"""Separators between mentions: arrows, bars, bullets, brackets, boxes and pictures."""
 _FLOAT = r"([-+]?[\d.]{1,40}(?:[eE][-+]?\d{1,3})?)"
 _BACKTICKS = re.compile(r"\s?`([-+.\deE%]{1,40})`")
 """A number between backticks, as notes have it behind its name."""
@@ -39,7 +39,7 @@ _MEAN_AND_STD = re.compile(
 )
 """A mean with its standard deviation, "Total Rewards: μ=0.4, σ=0.2"."""
 _NONE = re.compile(r"\*\*|__(?=\W|\Z)|(?<=\W)__|[`'\"#*]")
-"""What stands round a name or a number and means nothing."""
+"""Decoration round a name or a number."""
 _DIGITS = r"[-+\u2212]?(?:\d{1,3}(?:,\d{3})++|\d++(?:\.\d*+)?|\.\d++)(?:[eE][-+]?\d{1,3}+)?+%?"
 _NUMBER = re.compile(
     rf"(?<![\w@.,/+-])({_DIGITS}|nan|inf)(?!\w)(?!\.\d)(?:\s?(?:/|of)\s?(\d{{1,9}})(?![\w.]))?", re.IGNORECASE
@@ -55,7 +55,7 @@ _STEP = re.compile(
     r"(?:(?:global|training|train|optimizer|grpo|rl|outer)_){0,3}(?:steps?|iterations?|iters?|it|updates?)"
 )
 _EPISODE = re.compile(r"(?:episodes?|rounds?|epochs?)")
-_STEPS_BEHIND = re.compile(
+_STEPS_AFTER = re.compile(
     r"\s{1,4}(?:training |optimizer |gradient )?(?:steps|iterations|iters|updates)\b", re.IGNORECASE
 )
 _AT_STEP = re.compile(r"\s(?:at|after|in|on|for)\s(?:[a-z]{1,12}\s)?[a-z]{2,10}\s?\Z", re.IGNORECASE)
@@ -80,7 +80,7 @@ _STATISTIC = re.compile(r"(?:mean|avg|std|min|max|median|sum|μ|σ)", re.IGNOREC
 _COLUMN_GAP = "  "
 """What stands at least between a name and its number in columns."""
 STEP_NAME, PLACE = "step", ""
-_KNOWN = frozenset(key for keys in GENERIC.keys.values() for key in keys)
+_METRIC_KEYS = frozenset(key for keys in GENERIC.keys.values() for key in keys)
 _STOP = frozenset((
     "a", "about", "after", "an", "and", "are", "around", "at", "be", "became", "by", "fell", "for", "from", "gave",
     "got", "had", "has", "have", "in", "is", "its", "my", "no", "now", "of", "on", "our", "reached", "rose", "so",
@@ -112,7 +112,7 @@ def last_part(name: str) -> str:
 
 
 def names_only_reward(name: str) -> bool:
-    """Whether a name, or the end of a key of several parts, says no more than that it is a reward."""
+    """True if a name, or the end of a key of several parts, says no more than that it is a reward."""
     known = normal(name)
     ends = (last_part(name), "_".join(known.split("/")[-2:]))
     mean_of_one = "/" in known and _MEAN_OF_REWARD.fullmatch(ends[1]) is not None
@@ -120,14 +120,14 @@ def names_only_reward(name: str) -> bool:
 
 
 def reads_like_reward(name: str) -> bool:
-    """Whether a name is one of a reward, of a part of one, or of a rate of success."""
+    """True if a name is one of a reward, of a part of one, or of a rate of success."""
     part = _PART.fullmatch(name) is not None and (normal(name) == "total" or names_reward((name,)))
     return part or names_only_reward(name) or _RATE.fullmatch(last_part(name)) is not None
 
 
 def is_known(name: str) -> bool:
-    """Whether a name is one that a trainer or a script logs."""
-    return normal(name) in _KNOWN or last_part(name) in _KNOWN or reads_like_reward(name)
+    """True if a name is one that a trainer or a script logs."""
+    return normal(name) in _METRIC_KEYS or last_part(name) in _METRIC_KEYS or reads_like_reward(name)
 
 
 def _name(words: str, linked: bool) -> str:
@@ -206,7 +206,7 @@ class _Scan:
                 name = self._waiting
                 linked = bool(name)
             self._waiting = ""
-            if behind := _STEPS_BEHIND.match(segment, at):
+            if behind := _STEPS_AFTER.match(segment, at):
                 at = behind.end()
                 name = STEP_NAME
             if not name and place:

@@ -25,7 +25,7 @@ SIDECAR_NAME = "bayes_grpo.toml"
 """File in the folder of a log whose ``[settings]`` table is read with it."""
 _MAX_SIDECAR_BYTES = 1_000_000
 OptionCheck = tuple[str, Callable[[Any], Any]]
-"""What is expected, in words, and a function that returns the value or raises ValueError."""
+"""Expectation in words, and a function that returns the value or raises ValueError."""
 
 
 def _number(expected: str, fits: Callable[[float], bool] = math.isfinite, kind: type = float) -> OptionCheck:
@@ -55,7 +55,7 @@ _NOT_NEGATIVE = _number("a number of at least 0", lambda x: x >= 0)
 _STEPS = _number("a number of steps above 0", lambda x: x > 0)
 _FINITE = _number("a finite number")
 
-_KNOWN: Mapping[str, tuple[OptionCheck, str]] = {
+_CHECKED_SETTINGS: Mapping[str, tuple[OptionCheck, str]] = {
     "group_size": (
         _number("a whole number of at least 1", lambda x: x >= 1, int),
         "group_size group num_generations n_samples_per_prompt rollout_n",
@@ -81,8 +81,8 @@ _KNOWN: Mapping[str, tuple[OptionCheck, str]] = {
     "entropy_weight": (_NOT_NEGATIVE, "entropy_weight entropy_coef entropy_coeff ent_coef"),
 }
 """Setting → what it may be, and names under which scripts keep it with their records, ambiguous ones left out."""
-CHECKS = {name: check for name, (check, _) in _KNOWN.items()}
-CONFIG_KEYS = {name: tuple(names.split()) for name, (_, names) in _KNOWN.items()}
+CHECKS = {name: check for name, (check, _) in _CHECKED_SETTINGS.items()}
+CONFIG_KEYS = {name: tuple(names.split()) for name, (_, names) in _CHECKED_SETTINGS.items()}
 
 
 def checked(values: Mapping[str, Any], where: str) -> dict[str, Any]:
@@ -204,7 +204,9 @@ ROW_KEYS = frozenset((
 """Those names that mean a setting in every record too, where it never changes."""
 
 
-def _known_setting(name: str, value: Any, note: str, provenance: Provenance = Provenance.CONFIG) -> dict[str, Setting]:
+def _checked_setting(
+    name: str, value: Any, note: str, provenance: Provenance = Provenance.CONFIG
+) -> dict[str, Setting]:
     """A setting under its name; nothing where the value is impossible or none."""
     try:
         known = checked({name: value}, "") if isinstance(value, int | float | str) else {}
@@ -233,7 +235,7 @@ def configured(
         for key in keys:
             value = config.get(key)
             value = _SPELLINGS[name].get(_lower(value), value) if name in _SPELLINGS else value
-            if entry := _known_setting(name, value, note.format(clean(key))):
+            if entry := _checked_setting(name, value, note.format(clean(key))):
                 found |= entry
                 if name == "momentum":
                     convention = "heavy_ball" if key == "momentum" else "ema"
@@ -262,10 +264,10 @@ def settings_of_args(arguments: Mapping[str, Any], where: str) -> dict[str, Sett
         prompts = batch / per_generation * accumulated / group
         note = f"generation_batch_size {batch:g} and the steps that share it, in {where}"
         known = Provenance.CONFIG
-    found = _known_setting("prompts_per_step", prompts, note, known) if prompts >= 1 else {}
+    found = _checked_setting("prompts_per_step", prompts, note, known) if prompts >= 1 else {}
     if "num_generations" in arguments:
         updates = max(per_generation * number("num_iterations", 1) / accumulated, 1)
-        found |= _known_setting("refresh_interval", updates, f"steps_per_generation, num_iterations in {where}")
+        found |= _checked_setting("refresh_interval", updates, f"steps_per_generation, num_iterations in {where}")
     fields = {
         "group_size": ("num_generations",),
         "momentum": ("adam_beta1",) if "adam" in str(arguments.get("optim", "adam")).lower() else (),
@@ -283,13 +285,13 @@ def _estimator(config: Mapping[str, Any], where: str) -> dict[str, Setting]:
     names = {name: CONFIG_KEYS[name] for name in ("advantage_scaling", "entropy_weight")}
     found = configured(plain, f"{{}} in {where}", names)
     if _lower(plain.get("norm_adv_by_std_in_grpo")) in _FALSE:
-        found |= _known_setting("advantage_scaling", "none", f"norm_adv_by_std_in_grpo in {where}")
+        found |= _checked_setting("advantage_scaling", "none", f"norm_adv_by_std_in_grpo in {where}")
     for key in ("adv_estimator", "multi_objective_aggregation", "loss_type"):
         if "gdpo" in (value := _lower(plain.get(key))) or value == "normalize_then_sum":
-            found |= _known_setting("advantage_scaling", "gdpo", f"{key} in {where}")
+            found |= _checked_setting("advantage_scaling", "gdpo", f"{key} in {where}")
     for key in (str(key) for key, value in config.items() if _lower(value) in _TRUE):
         if key.replace(".", "/").endswith(_FILTERS):
-            found |= _known_setting("group_filter", "after", f"{clean(key)} in {where}")
+            found |= _checked_setting("group_filter", "after", f"{clean(key)} in {where}")
     return found
 
 
@@ -329,7 +331,7 @@ def settings_of_run(config: Mapping[str, Any], trainer: Trainer) -> dict[str, Se
     for key in trainer.config.get("completions_per_step", ()):
         prompts = to_float(config.get(key)) / group
         note = f"{clean(key)} in {where}, in completions"
-        if prompts >= 1 and (entry := _known_setting("prompts_per_step", prompts, note)):
+        if prompts >= 1 and (entry := _checked_setting("prompts_per_step", prompts, note)):
             return found | entry
     return found
 

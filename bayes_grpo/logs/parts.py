@@ -23,7 +23,7 @@ _EVALUATION = re.compile(
 )
 _COMPLETIONS = re.compile(r"rollout|completion|sample|generation|trajector|trace", re.IGNORECASE)
 _TRAIN = re.compile(r"train|metric|log|step|history|progress", re.IGNORECASE)
-"""What the name of a file says of its rows."""
+"""Kinds of rows by the name of a file."""
 _LOGS = (".jsonl", ".csv")
 _NEAR_START = 0.25
 """Part of the steps of a run in which another one begins that is no resume of it."""
@@ -52,7 +52,7 @@ def as_one_run(files: Sequence[tuple[Path, Parsed]], choices: Choices) -> list[P
     if not kept:
         return [parsed for _, parsed in files]
     for one, other in combinations(kept, 2):
-        if (why := _why_apart(one[1], other[1], choices)) is not None:
+        if (why := _difference(one[1], other[1], choices)) is not None:
             names = " ".join(clean(path, 200) for path, _ in files)
             raise LogReadError(
                 f"expected the parts of one run, found {clean(one[0].name)} and {clean(other[0].name)}, which {why}; "
@@ -75,7 +75,7 @@ def _marked(path: Path, parsed: Parsed) -> Parsed:
     return replace(parsed, table=parsed.table.renamed(names))
 
 
-def _why_apart(one: Parsed, other: Parsed, choices: Choices) -> str | None:
+def _difference(one: Parsed, other: Parsed, choices: Choices) -> str | None:
     """Why two files are no parts of one run; None where they may be.
 
     They are two where both have a train reward, other values at the same steps, and begin near each other, or where a
@@ -83,7 +83,7 @@ def _why_apart(one: Parsed, other: Parsed, choices: Choices) -> str | None:
     """
     settings = [configured(x.config, "") | dict(x.settings) for x in (one, other)]
     for name in _OF_ONE_RUN:
-        values = [x[name].value for x in settings if name in x and x[name].given is not None]
+        values = [x[name].value for x in settings if name in x and x[name].explicit is not None]
         if len({*values}) > 1:
             return f"have {name} {values[0]:g} and {values[1]:g}"
     rewards = [_rewards_of(x, choices) for x in (one, other)]

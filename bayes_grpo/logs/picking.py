@@ -40,7 +40,7 @@ _LOGGED_ERROR = re.compile(
     r"(?:\b(?:ERROR|CRITICAL|FATAL)\b|\[(?:error|critical|fatal)\])[\]\s:|-]{1,9}(?:[^\w\n]{1,9})?"
     r"(\w[^\n]{0,400})(?:\n([^\n]{1,400}))?"
 )
-"""What a line of the level of an error says, and the line behind it."""
+"""Text of a line of the level of an error, and the line behind it."""
 
 
 def _error_in(text: str) -> str:
@@ -55,24 +55,24 @@ def _error_in(text: str) -> str:
 
 _BAR_OF = re.compile(r"\b(\d{1,9})/(\d{1,9}) \[\d")
 _SKIPPED = re.compile(r"\bskip(?:ped|ping)? (?:this |the |optimizer )?(?:update|step)", re.IGNORECASE)
-_LEAST_SEEN = 3
+_LEAST_TIMES = 3
 
 
 def _has_table(text: str) -> bool:
-    """Whether lines with "|" are more than those of progress bars."""
+    """True if lines with "|" are more than those of progress bars."""
     lines = [line for line in text.splitlines() if "|" in line]
     return sum("[" in line and _BAR_OF.search(line) is not None for line in lines) < MOSTLY * len(lines)
 
 
 def _without_metrics(text: str) -> str:
-    """What a text without metrics shows of a training: its progress bar, updates that were skipped; else ""."""
+    """Traces of a training in a text without metrics: its progress bar, updates that were skipped; else ""."""
     bars = _BAR_OF.findall(text)
     skipped = sum(_SKIPPED.search(line) is not None for line in text.splitlines())
-    shown = [f"{skipped} skipped updates"] if skipped >= _LEAST_SEEN else []
+    shown = [f"{skipped} skipped updates"] if skipped >= _LEAST_TIMES else []
     if bars:
         planned, times = Counter(planned for _, planned in bars).most_common(1)[0]
         done = [int(done) for done, of in bars if of == planned][-1]
-        shown += [f"a progress bar ({done} of {planned} steps)"] if times >= _LEAST_SEEN else []
+        shown += [f"a progress bar ({done} of {planned} steps)"] if times >= _LEAST_TIMES else []
     return " and ".join(shown)
 
 

@@ -18,7 +18,7 @@ from bayes_grpo.common.files import RUN_MARK, STANDARD_INPUT, file_and_run
 from bayes_grpo.common.text import clean, counted, listed
 from bayes_grpo.logs.assembling import assemble
 from bayes_grpo.logs.file_names import with_rewards_of_name
-from bayes_grpo.logs.finding import STATE_FILE, Found, find, is_output_directory, only_run_in, run_name_of
+from bayes_grpo.logs.finding import STATE_FILE, LogFiles, find, is_output_directory, only_run_in, run_name_of
 from bayes_grpo.logs.formats import Parsed, Reader, Source, load
 from bayes_grpo.logs.in_memory import is_tabular, kind_of_value, parsed_of, run_of_client
 from bayes_grpo.logs.lines import PASTED, names_reward
@@ -202,7 +202,7 @@ def _run_and_training(wanted: str | None) -> tuple[str | None, str | None]:
 
 
 def _readable(
-    found: Found, format: str | None, whole_lines: bool, wanted: str | None
+    found: LogFiles, format: str | None, whole_lines: bool, wanted: str | None
 ) -> tuple[list[_ReadFile], list[Path]]:
     """The readable files of a store's run, or the first of them; and the files that could not be read.
 
@@ -266,13 +266,13 @@ def _read_messages(source: Source, whole_lines: bool, wanted: str | None) -> _Re
     return None
 
 
-_APART = ("console_dict", "marked_table")
+_SEPARATE = ("console_dict", "marked_table")
 """Readers of things that a paste may hold beside each other: dictionaries of a trainer, and tables."""
 
 
 def _also_holds(source: Source, taken: Reader) -> str:
     """A note on rewards of a pasted text that another reader than the one taken would read; "" where there are none."""
-    others = [all_readers()[name] for name in _APART if taken.name in _APART and name != taken.name]
+    others = [all_readers()[name] for name in _SEPARATE if taken.name in _SEPARATE and name != taken.name]
     for reader in others if len(source.text) <= PASTED else ():
         found = reader.sniff(source)
         if found is not None and found.strength > 0 and found.rows:
@@ -281,7 +281,7 @@ def _also_holds(source: Source, taken: Reader) -> str:
     return ""
 
 
-def _origin(path: Path, where: Path, found: Found, failed: Sequence[Path]) -> list[str]:
+def _origin(path: Path, where: Path, found: LogFiles, failed: Sequence[Path]) -> list[str]:
     """Notes on which file behind a path was read, and which could not be."""
     notes = []
     if found.id or (where.name == STATE_FILE and where != path):
@@ -294,7 +294,7 @@ def _origin(path: Path, where: Path, found: Found, failed: Sequence[Path]) -> li
     return notes
 
 
-class FoundLog(NamedTuple):
+class LogResult(NamedTuple):
     """A path with the run that it holds, or the reason why it holds none.
 
     Attributes:
@@ -310,7 +310,7 @@ class FoundLog(NamedTuple):
     run: str = ""
 
 
-def logs_at(given: str, read: Mapping[str, Any] | None = None, skipped: Collection[Path] = ()) -> Iterator[FoundLog]:
+def logs_at(given: str, read: Mapping[str, Any] | None = None, skipped: Collection[Path] = ()) -> Iterator[LogResult]:
     """Logs behind a file, folder, store or pattern. A folder that a trainer wrote is one log.
 
     Args:
@@ -329,24 +329,24 @@ def logs_at(given: str, read: Mapping[str, Any] | None = None, skipped: Collecti
         paths = [Path(x) for x in sorted(glob.glob(given, recursive=True))]
         if not paths:
             why = f"{clean(given, 300)}: expected logs, found nothing of this pattern; check the path"
-            yield FoundLog(Path(given), LogReadError(why), True)
+            yield LogResult(Path(given), LogReadError(why), True)
     for path in paths:
-        yield from map(_with_runs_named, _logs_behind(path, one, skipped, True))
+        yield from map(_with_runs_named, _logs_below(path, one, skipped, True))
 
 
-def _run_in(path: Path, name: str, read: Mapping[str, Any]) -> FoundLog:
+def _run_in(path: Path, name: str, read: Mapping[str, Any]) -> LogResult:
     """A run of several in a file, under the file's name and its own where it would be called like the file."""
     try:
         run = read_log(path, **{**read, "run": name})
     except BayesGrpoError as error:
-        return FoundLog(path, LogReadError(error.message) if error.parameter == "run" else error, True, name)
+        return LogResult(path, LogReadError(error.message) if error.parameter == "run" else error, True, name)
     own = [x.name for x in run.trainings if x.taken]
     if not own and run.name == run_name_of(path):
         own = [clean(name)]
-    return FoundLog(path, replace(run, name=" ".join([run.name, *own])), True, name)
+    return LogResult(path, replace(run, name=" ".join([run.name, *own])), True, name)
 
 
-def _with_runs_named(found: FoundLog) -> FoundLog:
+def _with_runs_named(found: LogResult) -> LogResult:
     """The same; an error about several runs in a file says how one of them is named among several logs."""
     error = found.log
     if isinstance(error, Run) or error.mended_by is None or error.mended_by.parameter != "run":
@@ -354,30 +354,30 @@ def _with_runs_named(found: FoundLog) -> FoundLog:
     return found._replace(log=LogReadError(error.worded(lambda _: f"{clean(found.path.name)}{RUN_MARK}NAME")))
 
 
-def _logs_behind(
+def _logs_below(
     path: Path, read: Callable[[Path], Run], skipped: Collection[Path], named: bool = False, depth: int = 5
-) -> Iterator[FoundLog]:
+) -> Iterator[LogResult]:
     """A log, or those in a folder, hidden files and sidecars aside; a named folder is looked into before it is read."""
     if path.resolve() in skipped:
         return
     look = path.is_dir() and depth > 0 and not (named and is_output_directory(path))
     if not (named and look):
         try:
-            yield FoundLog(path, read(path), named)
+            yield LogResult(path, read(path), named)
             return
         except BayesGrpoError as error:
             if not look:
-                yield FoundLog(path, error, named)
+                yield LogResult(path, error, named)
                 return
     try:
         inside = sorted(path.iterdir())
     except OSError as error:
         why = LogReadError(f"{path}: cannot look into this folder ({error.strerror}); check permissions")
-        yield FoundLog(path, why, False)
+        yield LogResult(path, why, False)
         return
     shown = (child for child in inside if not child.name.startswith(".") and child.name != SIDECAR_NAME)
     found = None
-    for found in (found for child in shown for found in _logs_behind(child, read, skipped, depth=depth - 1)):
+    for found in (found for child in shown for found in _logs_below(child, read, skipped, depth=depth - 1)):
         yield found
     if named and found is None:
-        yield from _logs_behind(path, read, skipped, named, 0)
+        yield from _logs_below(path, read, skipped, named, 0)

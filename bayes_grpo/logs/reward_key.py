@@ -93,7 +93,7 @@ def _generic_reward(columns: Columns) -> str | None:
         return index.raw["value"]
     if not whole:
         return _success_or_only(columns)
-    whole = _whole_score(whole) or whole
+    whole = _total_score(whole) or whole
     key = _only_one(index, whole, notes)
     other = listed([k for k in near if k not in whole])
     parts = f" next to its parts or averages {other}" if len(whole) < len(near) else ""
@@ -101,7 +101,7 @@ def _generic_reward(columns: Columns) -> str | None:
     return key
 
 
-def _whole_score(keys: list[str]) -> list[str]:
+def _total_score(keys: list[str]) -> list[str]:
     """The key "score" beside the scores of its parts, such as "format_score"; none where another is no part."""
     score = [key for key in keys if normal(key).rpartition("/")[2] == "score"]
     others = [normal(key).rpartition("/")[2] for key in keys if key not in score]
@@ -179,7 +179,7 @@ def _only_one(index: KeyIndex, candidates: list[str], notes: list[str]) -> str:
     return candidates[0]
 
 
-_KEYS_SHOWN, _SIGNALS_SHOWN = 4, 8
+_KEYS_LISTED, _SIGNALS_LISTED = 4, 8
 
 
 def no_reward(columns: Columns, signals: Mapping[str, np.ndarray]) -> LogReadError:
@@ -197,12 +197,12 @@ def no_reward(columns: Columns, signals: Mapping[str, np.ndarray]) -> LogReadErr
     found = f"{listed(empty)} without a finite number in {table.n} rows" if empty else listed(index.keys)
     last = ((name, values[np.isfinite(values)][-1:]) for name, values in signals.items())
     shown = [f"{name.replace('_', ' ')} {value[0]:.4g}" for name, value in last if len(value)]
-    shows = f"; the last shows {listed(shown, _SIGNALS_SHOWN)}" if shown else ""
+    shows = f"; the last shows {listed(shown, _SIGNALS_LISTED)}" if shown else ""
     shows += _without_gradient(signals)
     if trainer is not GENERIC and signals and not empty:
         where = f" {trainer.reward_place}" if trainer.reward_place else ""
         said = (
-            f"{listed(index.keys, _KEYS_SHOWN)} in {rows} of {trainer.name} and none that reads like one{shows}; "
+            f"{listed(index.keys, _KEYS_LISTED)} in {rows} of {trainer.name} and none that reads like one{shows}; "
             f"{trainer.name} logs its reward as {listed(trainer.keys['reward'], 2)}{where}: pass that part of the log "
             f"too, or name its key with {MENDING}"
         )
@@ -219,7 +219,7 @@ def no_reward(columns: Columns, signals: Mapping[str, np.ndarray]) -> LogReadErr
 
 
 def _without_gradient(signals: Mapping[str, np.ndarray]) -> str:
-    """What rows say in which nothing is learned, of arrays of the shape (n,): their gradient is 0; else ""."""
+    """Note on rows in which nothing is learned, of arrays of the shape (n,): their gradient is 0; else ""."""
     known = {k: x[np.isfinite(x)] for k, x in signals.items() if k in ("grad_norm", "loss")}
     flat = [name for name, x in known.items() if len(x) and not np.any(x)]
     if "grad_norm" not in flat:

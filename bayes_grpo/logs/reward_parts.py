@@ -30,9 +30,9 @@ NOT_A_MEAN = re.compile(
 _FUNCTION = re.compile(r"reward_(?:func|fn|function)(?:[/_]mean)?$")
 """The end of a key that is the mean of a reward function, whatever its weight."""
 FILLS = frozenset(("reward", "rewards", "mean", "avg", "average", "func", "fn", "train", "batch"))
-_WHOLE = ("total", "all", "overall", "sum", "aggregate", "combined")
+_TOTALS = ("total", "all", "overall", "sum", "aggregate", "combined")
 NOT_A_PART = frozenset((
-    *_WHOLE, "best", "final", "running", "moving", "ema", "smoothed", "cumulative", "gold", "true", "target",
+    *_TOTALS, "best", "final", "running", "moving", "ema", "smoothed", "cumulative", "gold", "true", "target",
     "baseline", "raw", "shaped", "advantage", "episode", "group", "groups", "rollout", "delta",
 ))  # fmt: skip
 _MEAN_TOTALS = ("reward_mean", "mean_reward", "avg_reward", "average_reward", "reward_avg")
@@ -52,12 +52,12 @@ TOTALS = ("mean", "std", "min", "max")  # of all rewards, not functions of these
 
 
 def is_form(name: str) -> bool:
-    """Whether a function by its name rewards format, length or finishing, and nothing of the task."""
+    """True if a function by its name rewards format, length or finishing, and nothing of the task."""
     return bool(_FORM.search(name)) and not TASK_PART.search(name)
 
 
 def is_task(name: str) -> bool:
-    """Whether it rewards the task, and nothing of the form."""
+    """True if it rewards the task, and nothing of the form."""
     return bool(TASK_PART.search(name)) and not _FORM.search(name)
 
 
@@ -109,7 +109,7 @@ def components_of(index: KeyIndex, total: Collection[str] = ()) -> dict[str, str
     whole = total_of(index, parts)
     for key in parts if whole is not None else ():
         name = normal(key).rpartition("/")[2]
-        if key != whole and name not in _WHOLE:
+        if key != whole and name not in _TOTALS:
             named.setdefault(clean(name), key)
     return named
 
@@ -140,7 +140,7 @@ def _parts_of_mean(index: KeyIndex, total: str) -> dict[str, str]:
 
 
 def is_cost(key: str, values: np.ndarray) -> bool:
-    """Whether a part of the shape (n,) is the size of a penalty, which is taken from the reward."""
+    """True if a part of the shape (n,) is the size of a penalty, which is taken from the reward."""
     known = values[np.isfinite(values)]
     form = _SUFFIXED.fullmatch(normal(key))
     return form is not None and form[1] == "penalty" and bool(len(known)) and known.min() >= 0.0
@@ -160,7 +160,7 @@ def _additive_parts(index: KeyIndex, total: str) -> dict[str, str]:
         return {}
     if all(_FUNCTION.search(normal(key)) for key in found.values()):  # named as TRL names them
         return found
-    if set(_WHOLE).intersection(re.split(r"[/_ ]", normal(total))):  # named as their total, whatever else enters it
+    if set(_TOTALS).intersection(re.split(r"[/_ ]", normal(total))):  # named as their total, whatever else enters it
         return found
     columns = np.array([index.table.column(key) for key in (total, *found.values())])
     columns = columns[:, np.isfinite(columns).all(axis=0)]
@@ -175,7 +175,7 @@ def total_of(index: KeyIndex, candidates: list[str]) -> str | None:
     if len(candidates) < 2 or len(candidates) > MAX_COLUMNS:
         return None
     words = {k: set(re.split(r"[/_]", normal(k))) - FILLS - {"score", "scores"} for k in candidates}
-    named = [k for k in candidates if words[k] and words[k] <= {*_WHOLE}]
+    named = [k for k in candidates if words[k] and words[k] <= {*_TOTALS}]
     if len(named) == 1:
         return named[0]
     columns = np.array([index.table.column(k) for k in candidates])
@@ -205,11 +205,11 @@ def environments_of(columns: Columns) -> dict[str, str]:
 
 
 def is_trl_function(name: str) -> bool:
-    """Whether a key is named as TRL's notebooks name the mean of a reward function, "format_reward_func"."""
+    """True if a key is named as TRL's notebooks name the mean of a reward function, "format_reward_func"."""
     return _FUNCTION.search(name) is not None
 
 
 def is_function(name: str) -> bool:
-    """Whether a key reads like the reward of one function, as "reward_format" does and "train_reward" does not."""
+    """True if a key reads like the reward of one function, as "reward_format" does and "train_reward" does not."""
     words = set(re.split(r"[/_ ]", name))
     return "reward" in words and bool(words - FILLS) and not NOT_A_PART & words and not OF_EVALUATION.search(name)

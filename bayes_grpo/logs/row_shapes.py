@@ -62,7 +62,7 @@ class _Long(NamedTuple):
 
     name: str
     value: str
-    kept: tuple[str, ...]
+    places: tuple[str, ...]
 
 
 def _long_keys(first: Sequence[Any]) -> _Long | None:
@@ -89,7 +89,7 @@ def _long_keys(first: Sequence[Any]) -> _Long | None:
 
 
 def _names_metrics(rows: Sequence[Mapping[str, Any]], key: str) -> bool:
-    """Whether the texts under a key are names of metrics: by its name, by one of them, or by all that come again."""
+    """True if the texts under a key are names of metrics: by its name, by one of them, or by all that come again."""
     plain = normal(str(key))
     words = Counter(str(row.get(key)) for row in rows)
     if plain in _NAMES:
@@ -117,17 +117,17 @@ def _widened(rows: Iterable[Any], keys: _Long) -> list[Record]:
     found: list[Record] = []
     last: dict[tuple[str, str], float] = {}
     rises = True
-    step = next((key for key in keys.kept if normal(key) in PLACES), "")
-    runs = [key for key in keys.kept if normal(key) in RUN_KEYS]
+    step = next((key for key in keys.places if normal(key) in PLACES), "")
+    runs = [key for key in keys.places if normal(key) in RUN_KEYS]
     order: dict[str, int] = {}
     for row in rows:
         name = row.get(keys.name) if isinstance(row, Mapping) else None
         if not isinstance(name, str) or keys.value not in row:
             continue
-        place = tuple(str(row.get(key)) for key in keys.kept)
+        place = tuple(str(row.get(key)) for key in keys.places)
         one = begun.get(place)
         if one is None or name in one:
-            one = begun[place] = {key: row[key] for key in keys.kept if row.get(key) is not None}
+            one = begun[place] = {key: row[key] for key in keys.places if row.get(key) is not None}
             found.append(one)
         one[name] = row[keys.value]
         at = to_float(row.get(step))
@@ -159,7 +159,7 @@ def parsed_columns(columns: dict[str, Any]) -> Parsed:
 
 
 def is_long(names: Iterable[str]) -> bool:
-    """Whether columns have the names of those of a table with one metric a row."""
+    """True if columns have the names of those of a table with one metric a row."""
     plain = {normal(name) for name in names}
     return not (plain.isdisjoint(_NAMES) or plain.isdisjoint(_VALUES) or plain.isdisjoint(PLACES))
 

@@ -218,12 +218,12 @@ class Run(Displayed):
 
     @property
     def has_reward(self) -> bool:
-        """Whether any train reward was logged."""
+        """True if any train reward was logged."""
         return bool(np.isfinite(self.reward).any())
 
     @property
     def has_eval(self) -> bool:
-        """Whether any evaluation reward was logged."""
+        """True if any evaluation reward was logged."""
         return bool(np.isfinite(self.eval_reward).any())
 
     @property
@@ -236,7 +236,7 @@ class Run(Displayed):
     @property
     def last_planned_step(self) -> float | None:
         """Last of N planned steps: N, or N - 1 where a train reward stands at step 0; None where N is unknown."""
-        planned = self.settings.total_steps.given
+        planned = self.settings.total_steps.explicit
         if not planned:
             return None
         from_zero = bool(len(self.step) and self.step[0] == 0.0 and np.isfinite(self.reward[0]))

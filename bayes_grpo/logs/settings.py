@@ -35,7 +35,7 @@ class Setting:
     note: str = ""
 
     @property
-    def given(self) -> Any:
+    def explicit(self) -> Any:
         """The value; None where it is only assumed."""
         return None if self.provenance is Provenance.ASSUMED else self.value
 

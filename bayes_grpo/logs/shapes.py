@@ -53,7 +53,7 @@ _BODIES = ("data", "rows", "values", "records")
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is a finite number, also as text; no truth value."""
+    """True if a value is a finite number, also as text; no truth value."""
     return not isinstance(value, bool) and math.isfinite(to_float(value))
 
 
@@ -223,7 +223,7 @@ def _of_completions(document: Mapping[Any, Any]) -> list[Record] | None:
 
 
 def is_list_of_lists(value: Any) -> bool:
-    """Whether a value is a list of lists of numbers, at least one of them of several."""
+    """True if a value is a list of lists of numbers, at least one of them of several."""
     if not isinstance(value, list) or not value or not all(isinstance(x, list) and x for x in value):
         return False
     return max(map(len, value)) > 1 and all(is_number(x) for group in value for x in group)

@@ -19,10 +19,10 @@ ROLLOUTS = ("grpo_step", "rollout_step", "rollout/step", "rollout_id", "rollout"
 """Keys that count rollouts where others count optimizer steps."""
 _COUNTERS = (*ROLLOUTS, "optimizer_step", "optim_step", "train_step", "update", "update_step", "policy_step")
 """Keys that count rollouts or updates, for a second counter."""
-_BESIDE = (*(key for group in GENERIC.steps for key in group), "episode", "epoch")
+_STEP_KEYS = (*(key for group in GENERIC.steps for key in group), "episode", "epoch")
 """Keys that may count rows where another of them does not."""
 _COUNTED = (("timesteps", "total_timesteps"), ("episode",))
-"""What scripts without a step count by row; trainers log it next to their step."""
+"""Counters of scripts without a step; trainers log it next to their step."""
 
 
 def step_of(columns: Columns, named: str | None) -> np.ndarray | None:
@@ -83,7 +83,7 @@ def place_cut_row(columns: Columns) -> None:
 
 
 def _is_length(index: KeyIndex, key: str) -> bool:
-    """Whether a key such as "steps" says how long a row's episode was, beside a counter that rises by one a row.
+    """True if a key such as "steps" says how long a row's episode was, beside a counter that rises by one a row.
 
     What counts rises from most rows to the next and falls back to its start; what never falls, and is not the same in
     all rows, may count too.
@@ -97,7 +97,7 @@ def _is_length(index: KeyIndex, key: str) -> bool:
     rises = float(np.mean(change > 0))
     if np.any(change) and (not len(falls) or rises >= _SHARE or np.all(falls == values[known].min())):
         return False
-    beside = (index.table.column(other) for found in index.find(_BESIDE) for other in found if other != key)
+    beside = (index.table.column(other) for found in index.find(_STEP_KEYS) for other in found if other != key)
     return any(bool(np.all(np.isfinite(x[known]))) and np.all(np.diff(x[known]) == 1.0) for x in beside)
 
 

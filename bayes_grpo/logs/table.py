@@ -190,7 +190,7 @@ class Table:
         return values
 
     def has_numbers(self, key: str) -> bool:
-        """Whether any row has a number under ``key``."""
+        """True if any row has a number under ``key``."""
         return any(np.isfinite(cells.values).any() for cells in self._cells.get(key, ()))
 
     def rows(self, index: np.ndarray) -> Table:
@@ -255,5 +255,5 @@ def _pack(
 
 
 def _is_label(key: Any) -> bool:
-    """Whether the text under a key is kept."""
+    """True if the text under a key is kept."""
     return str(key).strip().lower() in RUN_KEYS | GROUP_KEYS

@@ -50,7 +50,7 @@ def table_in(text: str, stem: str = "") -> TextTable | None:
 
 
 def may_hold_table(head: str) -> bool:
-    """Whether the first lines of a text may be those of such a table, which is cheap to see."""
+    """True if the first lines of a text may be those of such a table, which is cheap to see."""
     lines = [line.strip() for line in head[:_MAX_LINE].split("\n", _COMMENTS)[:_COMMENTS]]
     lines = [line for line in lines if line]
     if not lines or _MARKED.match(lines[0]):

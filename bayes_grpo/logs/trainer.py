@@ -20,7 +20,7 @@ class Derived:
         terms: Raw key, or a pattern as in `Trainer`, → weight of the sum.
         constant: Added to the sum.
         over: Raw key that the terms are divided by.
-        zero_says_nothing: Whether it is left out where it is 0 throughout, because what it counts was taken out of the
+        skip_all_zero: Whether it is left out where it is 0 throughout, because what it counts was taken out of the
             batch before it was logged.
         pool: What a pattern stands for: its "first" key, or the "sum" or "mean" of all its keys. A sum is 0 on rows
             with a reward that have none of them.
@@ -31,7 +31,7 @@ class Derived:
     terms: Mapping[str, float]
     constant: float = 0.0
     over: str | None = None
-    zero_says_nothing: bool = False
+    skip_all_zero: bool = False
     pool: Literal["first", "sum", "mean"] = "first"
     definition: str = ""
 

@@ -288,9 +288,9 @@ TRAINERS = (
             Derived(
                 "frac_reward_zero_std",
                 {"env/all/by_group/frac_all_good": 1.0, "env/all/by_group/frac_all_bad": 1.0},
-                zero_says_nothing=True,
+                skip_all_zero=True,
             ),
-            Derived("frac_reward_zero_std", {"env/all/by_group/frac_mixed": -1.0}, 1.0, zero_says_nothing=True),
+            Derived("frac_reward_zero_std", {"env/all/by_group/frac_mixed": -1.0}, 1.0, skip_all_zero=True),
         ),
         defaults=ADAM | {"schedule": "constant"},
         config="""group_size: dataset_builder/group_size group_size;

@@ -75,7 +75,7 @@ def starts_of(
 
 
 def _starts_over(at: np.ndarray, values: Mapping[str, np.ndarray], before: slice, after: slice, closed: bool) -> bool:
-    """Whether rows begin a training of their own, and do not merely repeat, complete or sort those before them."""
+    """True if rows begin a training of their own, and do not merely repeat, complete or sort those before them."""
     old, new = at[before], at[after]
     if new[0] > max(old[0], 0.9 * old.min() + 0.1 * old.max() if closed else old[0]):
         return False
@@ -124,7 +124,7 @@ def chosen_training(
         found.append(LoggedTraining(name, len(steps), *ends, rewards))
     rewarded = [i for i, x in enumerate(found) if x.rewards >= _LEAST]
     rewarded = rewarded or [i for i, x in enumerate(found) if x.rewards] or [len(found) - 1]
-    taken, why = _taken(found, rewarded, wanted)
+    taken, why = _chosen(found, rewarded, wanted)
     other = found[rewarded[0] if len(rewarded) > 1 and taken != rewarded[0] else (taken + 1) % len(found)]
     left_out = listed([x.text for i, x in enumerate(found) if i != taken], 6)
     read = f"{found[taken].name} of {len(found)} in the log is read, {why}; --run '{other.name}' takes another"
@@ -136,7 +136,7 @@ def chosen_training(
     return replace(parsed, notes=(notes[0], *resume, *notes[1:])), tuple(found), resumed
 
 
-def _taken(found: list[LoggedTraining], rewarded: list[int], wanted: str | None) -> tuple[int, str]:
+def _chosen(found: list[LoggedTraining], rewarded: list[int], wanted: str | None) -> tuple[int, str]:
     """Place of the training to read among all, of which some have rewards, and why it is that one."""
     names = [x.name for x in found]
     main = main_run({x.name: x.rewards for x in found})

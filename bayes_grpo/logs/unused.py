@@ -10,7 +10,7 @@ from difflib import SequenceMatcher
 import numpy as np
 
 from bayes_grpo.logs.columns import MOVING, Columns
-from bayes_grpo.logs.keyindex import OWN, normal
+from bayes_grpo.logs.keyindex import CALLBACK_PREFIX, normal
 from bayes_grpo.logs.reward_parts import OF_EVALUATION, TASK_PART, is_form
 from bayes_grpo.logs.table import Table
 
@@ -47,7 +47,7 @@ def unused_keys(columns: Columns, used: Iterable[str], read_otherwise: Iterable[
             why = NO_NUMBER
         elif key in zero:
             why = NOT_COMPUTED
-        unused[key] = OURS if OWN in name else why
+        unused[key] = OURS if CALLBACK_PREFIX in name else why
     return unused
 
 

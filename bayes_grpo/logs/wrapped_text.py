@@ -21,7 +21,7 @@ from bayes_grpo.logs.table import to_float
 
 _MESSAGE = re.compile(r'"(?:@?message|msg|log|text|line|event|data|textPayload)"\s*:\s*"|\[\s*"')
 """A message in a record, or in a list of such alone."""
-_OWN_METRIC = re.compile(r'"[^"\\\n]{0,60}(?:reward|score|loss)[^"\\\n]{0,60}"\s*:\s*[-\d\[{]', re.IGNORECASE)
+_METRIC_KEY = re.compile(r'"[^"\\\n]{0,60}(?:reward|score|loss)[^"\\\n]{0,60}"\s*:\s*[-\d\[{]', re.IGNORECASE)
 """A metric that is a key of a record, not one within the text of a message."""
 _MESSAGES = ("message", "@message", "msg", "textpayload", "log", "line", "text", "event", "data")
 _TIMES = ("time", "timestamp", "@timestamp", "ts", "asctime", "date", "receivetimestamp")
@@ -39,7 +39,7 @@ def unwrapped(source: Source) -> tuple[Source, str] | None:
     head = source.head.lstrip()
     if head[:1] not in "{[":
         texts = _of_delimited(source.text) if _is_export(head) else []
-    elif '"cell_type"' in head or _OWN_METRIC.search(head) or not _MESSAGE.search(head):
+    elif '"cell_type"' in head or _METRIC_KEY.search(head) or not _MESSAGE.search(head):
         return None
     else:
         texts = _of_records(_records(source.text))
@@ -101,7 +101,7 @@ def _message(row: Mapping[str, Any], key: str) -> str:
 
 
 def _is_export(head: str) -> bool:
-    """Whether a text begins like a table with a column of messages, and none of metrics."""
+    """True if a text begins like a table with a column of messages, and none of metrics."""
     first = head.partition("\n")[0].lower()
     names = [name.strip(' "\r\ufeff') for name in first.split(",")]
     return len(first) < len(head) and any(x in _MESSAGES for x in names) and not _OF_LOGGERS.isdisjoint(names)

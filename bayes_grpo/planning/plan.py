@@ -176,7 +176,7 @@ def _current_run(
     progress("reading")
     run = present if isinstance(present, Run) else read_log(present, **dict(read or {}))
     table = rows_of(run, signal)
-    groups = GroupSettings(run.settings.group_size.given, run.settings.prompts_per_step.given)
+    groups = GroupSettings(run.settings.group_size.explicit, run.settings.prompts_per_step.explicit)
     fit = None
     if fitted:
         if not math.isfinite(table.reference_rate):

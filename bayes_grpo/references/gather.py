@@ -143,7 +143,7 @@ def incomparable_reason(run: Run, table: Series, other: Run, rows: Series) -> st
         return f"another reward: {plain(its, 60)} in place of {plain(key, 60)}"
     for name in ("reward_low", "reward_high"):
         a, b = getattr(run.settings, name), getattr(other.settings, name)
-        known = [x.given for x in (a, b) if x.given is not None]
+        known = [x.explicit for x in (a, b) if x.explicit is not None]
         if len(known) == 2 and known[0] != known[1]:
             return f"another range of the reward: {name} {known[1]:g} in place of {known[0]:g}"
     large, small = sorted((float(np.max(np.abs(table.y))), float(np.max(np.abs(rows.y)))), reverse=True)

@@ -95,7 +95,7 @@ def expected_noise(run: Run) -> ExpectedNoise | None:
     reward = run.reward[np.isfinite(run.reward)]
     deviation = run.values("reward_std")
     deviation = deviation[np.isfinite(deviation) & (deviation > 0.0)]
-    group, prompts = run.settings.group_size.given, run.settings.prompts_per_step.given
+    group, prompts = run.settings.group_size.explicit, run.settings.prompts_per_step.explicit
     if group and prompts and len(reward):
         completions = group * prompts * float(np.median(run.window))
         if is_share(reward):
@@ -123,7 +123,7 @@ def _level(
 ) -> NoiseLevel | None:
     """The sd of a typical row, by the best evidence that there is; None where the batch is unknown."""
     y = run.reward[kept]
-    group, prompts = run.settings.group_size.given, run.settings.prompts_per_step.given
+    group, prompts = run.settings.group_size.explicit, run.settings.prompts_per_step.explicit
     if not group or not prompts:
         return None
     groups = prompts * float(np.median(run.window[kept]))

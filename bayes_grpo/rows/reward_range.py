@@ -57,7 +57,7 @@ def reward_range(values: np.ndarray, settings: Mapping[str, Setting]) -> RewardR
 
     With one end alone where only that is set.
     """
-    low, high = settings["reward_low"].given, settings["reward_high"].given
+    low, high = settings["reward_low"].explicit, settings["reward_high"].explicit
     if low is None and high is None:
         if not is_share(values):
             return RewardRange()
@@ -73,7 +73,7 @@ def both_ends(values: np.ndarray, settings: Mapping[str, Setting]) -> RewardRang
     1 above a lowest one. A highest reward of 3 says that rewards are summed, not that one is below 0; one of 1 with
     rows in [0, 1] is a share. Where rows lie elsewhere, one end alone says nothing of levels.
     """
-    low, high = settings["reward_low"].given, settings["reward_high"].given
+    low, high = settings["reward_low"].explicit, settings["reward_high"].explicit
     if low is not None and high is not None:
         return RewardRange(float(low), float(high))
     ends = (0.0 if low is None else float(low), 1.0 if high is None else float(high))

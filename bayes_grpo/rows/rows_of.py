@@ -140,7 +140,7 @@ def _optimizer(settings: Settings) -> Optimizer:
         momentum=0.9 if momentum.value is None else float(momentum.value),
         convention=convention.value or "ema",
         refresh=1.0 if refresh.value is None else float(refresh.value),
-        given=None not in (momentum.given, refresh.given),
+        given=None not in (momentum.explicit, refresh.explicit),
     )
 
 

@@ -22,7 +22,7 @@ from bayes_grpo.common.text import listed
 from bayes_grpo.decision.decide import StoppingCosts
 from bayes_grpo.diagnosis.status import SEVERITY
 from bayes_grpo.logs.formats import NO_ROWS, Parsed
-from bayes_grpo.logs.keyindex import OWN
+from bayes_grpo.logs.keyindex import CALLBACK_PREFIX
 from bayes_grpo.logs.options import checked, settings_of_args
 from bayes_grpo.logs.table import to_float
 from bayes_grpo.logs.trainers import trainer_named
@@ -36,10 +36,10 @@ AGREEING = 3
 """Updates in a row that have to advise a stop before "decision" stops."""
 FEWEST = 20
 """Rewards from which on "decision" may stop a training."""
-SENTENCE = f"{OWN}sentence"
+SENTENCE = f"{CALLBACK_PREFIX}sentence"
 """Key of the update in words."""
-_ALARM = f"{OWN}alarm/"
-_STEP = f"{OWN}step"
+_ALARM = f"{CALLBACK_PREFIX}alarm/"
+_STEP = f"{CALLBACK_PREFIX}step"
 _CLOSING = {"total_flos", "train_loss"}
 """Keys of the summary that closes a training; no step follows it."""
 
@@ -269,7 +269,7 @@ def trainer_facts(args: Any, state: Any) -> Parsed:
 
 def numbers_of(row: Mapping[str, Any]) -> dict[str, float]:
     """The numbers of a row, without our entries."""
-    found = {name: number_of(value) for name, value in row.items() if not name.startswith(OWN)}
+    found = {name: number_of(value) for name, value in row.items() if not name.startswith(CALLBACK_PREFIX)}
     return {name: value for name, value in found.items() if value == value}
 
 
@@ -337,7 +337,7 @@ def entries_of(update: Update, alarms: Iterable[Alarm] = ()) -> dict[str, float]
             found |= {"stop_at": ahead.stop, "stop_now": float(stops_now(update))}
         if ahead.take is not None:
             found["best_checkpoint"] = ahead.take
-    return {OWN + name: float(value) for name, value in found.items() if math.isfinite(value)}
+    return {CALLBACK_PREFIX + name: float(value) for name, value in found.items() if math.isfinite(value)}
 
 
 def stops_now(update: Update) -> bool:

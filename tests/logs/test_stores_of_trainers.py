@@ -151,8 +151,8 @@ def test_the_end_of_a_run_is_known_by_its_closing_line_and_not_before_it():
     rows = [{"step": s, "reward": 0.1 * s, "completions/mean_length": 50.0} for s in range(1, 6)]
     closing = {"step": 5, "train_runtime": 100.5, "train_loss": 0.01}
     run = read_log([*rows, closing])
-    assert run.settings.total_steps.given == 5.0
+    assert run.settings.total_steps.explicit == 5.0
     assert run.until(5).settings.total_steps == run.settings.total_steps
     assert run.until(4).settings.total_steps.value is None
     assert read_log(rows).settings.total_steps.value is None
-    assert read_log([*rows, closing], settings={"total_steps": 9}).until(4).settings.total_steps.given == 9.0
+    assert read_log([*rows, closing], settings={"total_steps": 9}).until(4).settings.total_steps.explicit == 9.0

@@ -79,7 +79,7 @@ def zeros_of(view: RunView) -> Finding | None:
     if idle.rows and (share := float((idle.value >= THRESHOLDS.dead_groups).mean())) > THRESHOLDS.half:
         numbers["idle"] = share
     updates = view.run.settings.refresh_interval
-    if float(updates.given or 1.0) > 1.0:
+    if float(updates.explicit or 1.0) > 1.0:
         numbers["updates"] = float(updates.value)
     norm = view.logged("grad_norm")
     if norm.rows:

@@ -107,7 +107,7 @@ _BAR_OF_SKYRL = "Training Batches Processed"
 
 
 def _rise(steps: list[float | None]) -> bool:
-    """Whether every row has a step, and one above that of the row before."""
+    """True if every row has a step, and one above that of the row before."""
     known = [step for step in steps if step is not None]
     return len(known) == len(steps) and all(a < b for a, b in pairwise(known))
 

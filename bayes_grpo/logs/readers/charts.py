@@ -6,7 +6,7 @@ import re
 
 from bayes_grpo.common.text import counted, listed
 from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source
-from bayes_grpo.logs.lines import names_reward, nothing_found
+from bayes_grpo.logs.lines import names_reward, no_rows_error
 from bayes_grpo.logs.table import Table, to_float
 
 _CHART = re.compile(
@@ -59,7 +59,7 @@ def _read(source: Source, wanted: str | None) -> Parsed:
     """The lines of charts joined on their steps."""
     columns = _columns(source.text)
     if not columns:
-        raise nothing_found("charts of Mermaid such as 'xychart-beta' with a line [0.1, 0.2]", source)
+        raise no_rows_error("charts of Mermaid such as 'xychart-beta' with a line [0.1, 0.2]", source)
     steps = sorted({step for values in columns.values() for step in values})
     rows = [{"step": s, **{k: values[s] for k, values in columns.items() if s in values}} for s in steps]
     return Parsed(Table.from_rows(rows), notes=(f"{counted(len(columns), 'line')} of charts: {listed(columns)}",))

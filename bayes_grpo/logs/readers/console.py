@@ -15,7 +15,7 @@ from bayes_grpo.logs.lines import (
     PASTED,
     lines_of,
     names_reward,
-    nothing_found,
+    no_rows_error,
     of_a_trainer,
     planned_in,
     planned_on_bars,
@@ -42,7 +42,7 @@ BEFORE_EVALUATION = re.compile(
     r"(?:^|[\W_])(?:eval|evaluation|validation|val|test|held[-_ ]?out)\W{0,8}\Z|\A\W{0,4}\[(?:eval|val|test)\w{0,12}\]",
     re.IGNORECASE,
 )
-"""What stands before the step of an evaluation, as in "[eval] step 4: reward=0.5", or begins its line."""
+"""Text before the step of an evaluation, as in "[eval] step 4: reward=0.5", or at the start of its line."""
 NUMBER = r"([-+]?(?:\d[\d.]*(?:[eE][-+]?\d+)?|\.\d+|nan|inf)%?)"
 _OF = r"(?:\s?/\s?(\d{1,9})(?![\w.]))?"
 """The number of all behind a count, as in "solved 12/16"."""
@@ -69,7 +69,7 @@ _RUN_ON = re.compile(
 """All that is left of a line, "reward 0.3 mean loss 0.2", without anything between the pairs."""
 _SEPARATOR = re.compile(r"[|,;]|\s[-–—]\s")
 _AFTER_STEP = re.compile(r"\A\s*+[\])}>]?\s*+(?:$|[|,:;\-–—→·•▸▶»⇒\[]|[A-Za-z_][\w./@]*\s?[=:])")
-"""What follows the step in a row of metrics, and rarely in prose."""
+"""Separator after the step in a row of metrics, and rarely in prose."""
 _NAMED_FIRST = re.compile(
     rf"\A\s*+[\])}}>]?\s*+[A-Za-z_][\w./@-]{{0,60}}(?: [A-Za-z_][\w./@-]{{0,60}})?\s{{1,4}}{NUMBER}"
     r"(?:\s*+(?:$|[|,;])|\s{2}|\s[A-Za-z_][\w./@]{0,60}=)",
@@ -115,7 +115,7 @@ def line_reader(
     def read(source: Source, wanted: str | None) -> Parsed:
         found = list(rows(source.text))
         if not found:
-            raise nothing_found(example, source)
+            raise no_rows_error(example, source)
         table = Table.from_rows(row for row, _ in found)
         planned = [n for row, n in found if names_reward(row)]  # other lines count ranks, files and prompts
         total = usual(planned or [n for _, n in found]) or planned_in(source.text)
@@ -170,7 +170,7 @@ def _means_of_ranks(rows: list[Placed]) -> list[Placed]:
 
 
 _WITHOUT_ADVANTAGE = re.compile(r"\bDetected \d{1,9}/(\d{1,9}) rollouts \([^()\n]{0,200}?\bzero_advantage=(\d{1,9})\b")
-"""What prime-rl says before the row of a step: all its rollouts, and those whose advantage is 0."""
+"""Counts that prime-rl prints before the row of a step: all its rollouts, and those whose advantage is 0."""
 
 
 def _placed_rows(text: str) -> list[Placed]:
@@ -256,11 +256,11 @@ def _share(name: str, value: str, of: str | None) -> float:
     return number / int(of) if of and 0.0 <= number <= int(of) > 0 and not _COUNTER.search(name) else number
 
 
-_SHOWN_BAR = re.compile(
+_METRIC_BAR = re.compile(
     r"(\d{1,9})(?:/(\d{1,9})|it) \[(?>[^\]\n=]{0,60}?(?:it/s|s/it)|[\d:<?]{5,30})\s?,\s{0,2}([^\]\n]{3,1000}+)(\]|$)",
     re.MULTILINE,
 )
-_SHOWN_PAIR = re.compile(r"([A-Za-z_][\w./@ ]{0,60}?)\s?=\s{0,8}([-+.\w%]{1,40})")
+_METRIC_PAIR = re.compile(r"([A-Za-z_][\w./@ ]{0,60}?)\s?=\s{0,8}([-+.\w%]{1,40})")
 
 _OF_PASS = {"rm": "reward", "glen": "response_length", "pg": "policy_loss", "act_lr": "learning_rate", "kl": "kl"}
 """Short names on OpenRLHF's bar of the minibatches of a step, and what they mean."""
@@ -269,8 +269,8 @@ _OF_PASS = {"rm": "reward", "glen": "response_length", "pg": "policy_loss", "act
 def _bars_of_passes(text: str) -> list[dict[str, float]]:
     """The mean over the minibatches of each step whose bar of OpenRLHF was shown to its end."""
     rows, shown = [], {}
-    for done, planned, metrics, _ in _SHOWN_BAR.findall(text):
-        pairs = {key.strip(): to_float(value) for key, value in _SHOWN_PAIR.findall(metrics)}
+    for done, planned, metrics, _ in _METRIC_BAR.findall(text):
+        pairs = {key.strip(): to_float(value) for key, value in _METRIC_PAIR.findall(metrics)}
         if "rm" in pairs and "glen" in pairs:
             shown[done] = {name: pairs[key] for key, name in _OF_PASS.items() if key in pairs}
             if done == planned:
@@ -291,9 +291,9 @@ def _bar_rows(text: str) -> Rows:
         return
     shown: dict[str, dict[int, dict[str, float]]] = {}
     ended: dict[str, list[dict[str, float]]] = {}
-    for done, planned, metrics, whole in _SHOWN_BAR.findall(ANSI.sub("", text)):
+    for done, planned, metrics, whole in _METRIC_BAR.findall(ANSI.sub("", text)):
         metrics = metrics if whole else metrics.rpartition(",")[0]  # the last one is cut at the width of a terminal
-        row = {key.strip(): to_float(value) for key, value in _SHOWN_PAIR.findall(metrics)}
+        row = {key.strip(): to_float(value) for key, value in _METRIC_PAIR.findall(metrics)}
         if names_reward(key for key, value in row.items() if value == value):
             shown.setdefault(planned, {}).setdefault(int(done), row)
             rows = ended.setdefault(planned, [])
@@ -311,13 +311,13 @@ def _bar_rows(text: str) -> Rows:
 ASIDE = re.compile(r"\([^()\n]{0,200}\)|\s?(?:±|\+/?-)\s?[\d.]{1,20}")
 
 
-_SHOWN_SAMPLE = re.compile(r"^\W{0,9}(?:query|prompt|question|answer|completion|response|output)\s?:", re.I | re.M)
+_PRINTED_SAMPLE = re.compile(r"^\W{0,9}(?:query|prompt|question|answer|completion|response|output)\s?:", re.I | re.M)
 
 
 def _notes_on_pairs(text: str) -> tuple[str, ...]:
     """Notes on lines that are too long, and on a pasted text whose rewards stand above the texts of completions."""
     rewarded = [line for line in text.split("\n") if names_reward((line,))] if len(text) <= PASTED else []
-    shown = len(_SHOWN_SAMPLE.findall(text)) if rewarded else 0
+    shown = len(_PRINTED_SAMPLE.findall(text)) if rewarded else 0
     samples = Caution("texts of completions stand below the rewards, which may be those of single samples")
     return (*too_long(text, _MAX_LINE_OF_PAIRS), *((samples,) if rewarded and shown >= len(rewarded) else ()))
 

@@ -13,14 +13,15 @@ from typing import Any
 import numpy as np
 
 from bayes_grpo.common.text import counted
-from bayes_grpo.logs.bar_steps import NO_BARS, RowBelowBars, SeenBars, is_train, steps_on_bars
+from bayes_grpo.logs.bar_steps import NO_BARS, BarCounter, RowBelowBars, is_train, steps_on_bars
 from bayes_grpo.logs.formats import NO_REWARDS, Evidence, Parsed, Reader, Source, parsed_rows
+from bayes_grpo.logs.inline_numbers import evaluation_in, numbers_before, only_evaluations
 from bayes_grpo.logs.keyindex import marked_evaluation
 from bayes_grpo.logs.lines import (
     Bars,
     lines_of,
     names_reward,
-    nothing_found,
+    no_rows_error,
     of_a_trainer,
     planned_in,
     settings_in,
@@ -29,7 +30,6 @@ from bayes_grpo.logs.lines import (
 )
 from bayes_grpo.logs.readers.json_text import before_cut, begins_json, parse_line
 from bayes_grpo.logs.table import to_float
-from bayes_grpo.logs.told import evaluation_in, numbers_before, told_evaluation
 from bayes_grpo.logs.totals import means_of_totals, of_single_completions
 from bayes_grpo.logs.trainings import CLOSING, starts_of
 
@@ -40,7 +40,7 @@ _TOKEN = re.compile(r"\\.|'(?:[^'\\]|\\.)*+'|\"(?:[^\"\\]|\\.)*+\"|[{}]|(?<![^\s
 _CALL = re.compile(r"\b(?:[A-Za-z_]\w{0,20}\.){0,2}[A-Za-z_]\w{0,20}\(\s*([-+.\w]{1,40})\s*(?:,[^()]{0,80})?\)")
 _NO_ESCAPE = re.compile(r"(?<!\\)((?:\\\\)*)\\(?=[^\\'\"abfnrtvxuUN0-7\n])")  # a backslash of a path, which warns
 _ABRIDGED = re.compile(r"(?<=[{,])\s*(?:\.\.\.|…)\s*,?")
-"""What stands for keys that were left out of a pasted dict."""
+"""Ellipsis of keys that were left out of a pasted dict."""
 _BARE = re.compile(r"(?<=[:\s,\[])(-?)(?:nan|inf)(?=\s*[,}\]])")
 _MAX_BEFORE = 1_000
 _DICT_COUNT = re.compile(
@@ -88,9 +88,9 @@ def _rows_of(source: Source) -> Parsed:
     """Rows of all dicts of numbers; the step is in the dict, on the progress bar, or counted later."""
     *found, end = _dicts(source.text)
     if not found:
-        raise nothing_found("dicts of metrics in the text", source)
+        raise no_rows_error("dicts of metrics in the text", source)
     in_dicts = {key for f in found if len(f.row) > 1 for key in f.row}
-    found = [f for f in found if not told_evaluation(f.row) or not f.row.keys() <= in_dicts]
+    found = [f for f in found if not only_evaluations(f.row) or not f.row.keys() <= in_dicts]
     notes = ["console text is rounded; trainer_state.json, where it exists, is exact", *too_long(source.text)]
     if singles := of_single_completions([f.row for f in found]):
         found = [f for i, f in enumerate(found) if i not in singles]
@@ -109,14 +109,14 @@ def _rows_of(source: Source) -> Parsed:
         total = total or planned_in(source.text)
         return parsed_rows(rows, total_steps=total, notes=(*notes, *more), starts=starts)
     for i, (before, row) in enumerate(pairwise(rows), 1):  # an evaluation in words stands behind the row of its step
-        if told_evaluation(row):
+        if only_evaluations(row):
             rows[i] = {**{k: v for k, v in before.items() if _STEP_KEY.search(k)}, **row}
     parsed = parsed_rows(rows, notes=notes)
     return parsed if parsed.total_steps else replace(parsed, total_steps=planned_in(source.text))
 
 
 def _are_of_two_runs(one: RowBelowBars, other: RowBelowBars) -> bool:
-    """Whether two rows with a reward stand below headings of their own, and have few keys in common."""
+    """True if two rows with a reward stand below headings of their own, and have few keys in common."""
     trained = all(is_train(x.row) and _names_total(x.row) for x in (one, other))
     shared = len(one.row.keys() & other.row.keys())
     return trained and one.section != other.section and 2 * shared < len(one.row.keys() | other.row.keys())
@@ -170,7 +170,7 @@ def _joined(lines: Iterable[tuple[str, Bars]]) -> Iterator[tuple[str, Bars]]:
 
 
 def _dicts(log: str) -> Iterator[RowBelowBars]:
-    bars = SeenBars()
+    bars = BarCounter()
     counting: frozenset[int] | None = None  # bars that were there before the first row; only those count the training
     text = before = ""  # of a dict that is read, maybe over several lines; and what stands before it
     depth = 0
@@ -179,7 +179,7 @@ def _dicts(log: str) -> Iterator[RowBelowBars]:
         bars.see(shown, counting)
         bars.section += _HEADING.match(piece) is not None
         if (told := _STEP_OF_TEXT.match(piece)) is not None:
-            bars.told = float(told[1])
+            bars.named_step = float(told[1])
         if (shown and not piece.strip()) or piece.lstrip()[:1] in _PANEL:
             continue
         at = 0
@@ -187,11 +187,11 @@ def _dicts(log: str) -> Iterator[RowBelowBars]:
         while True:
             if not text or (at == 0 and _OPEN.match(piece, indent)):
                 if text and counting is not None and _names_total(row := parse_dict(before_cut(text))):
-                    yield bars.found(_dict_counted(before, row))  # it was cut off
+                    yield bars.row_below(_dict_counted(before, row))  # it was cut off
                 if (start := _OPEN.search(piece, at)) is None:
                     text = ""
                     if at == 0 and (row := _without_braces(piece)):
-                        yield bars.found(row)
+                        yield bars.row_below(row)
                     elif counting is not None and evaluated != (row := evaluation_in(piece)):
                         evaluated = row or evaluated
                         yield from (RowBelowBars(row, dict(bars.counts) or NO_BARS, {}, bars.section),) if row else ()
@@ -218,7 +218,7 @@ def _dicts(log: str) -> Iterator[RowBelowBars]:
                 break
             row = parse_dict(text) or parse_dict(before_cut(text))
             if row and (counting is not None or any(map(_METRIC.search, row))):
-                yield bars.found(_dict_counted(before, row))
+                yield bars.row_below(_dict_counted(before, row))
                 if CLOSING[0] in row:
                     counting = None
                 elif counting is None:
@@ -226,12 +226,12 @@ def _dicts(log: str) -> Iterator[RowBelowBars]:
             at, text = end, ""
     row = parse_dict(before_cut(text))  # the last pasted line may be cut off
     if row and (counting is None or _names_total(row)):
-        yield bars.found(_dict_counted(before, row))
+        yield bars.row_below(_dict_counted(before, row))
     yield RowBelowBars({}, NO_BARS, bars.passed)
 
 
 def _names_total(row: Mapping[str, Any]) -> bool:
-    """Whether a row has the mean of a reward that is not one of several functions'."""
+    """True if a row has the mean of a reward that is not one of several functions'."""
     return names_reward(key for key in row if "rewards/" not in key and "std" not in key)
 
 

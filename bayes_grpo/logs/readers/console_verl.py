@@ -18,9 +18,9 @@ _NEXT_STEP = re.compile(r"(?<![\w/.])(?=step:\d{1,12}\s{1,8}- )")
 _VERL_HEADING = re.compile(r"\s{0,8}step:\d{1,12}\s{0,8}")
 """A step on a line of its own, above one key a line."""
 _BETWEEN = re.compile(rf"\s{{1,80}}- |(?<=[\d)])\s{{2,}}|(?<=\d)\s(?={_KEY})")
-"""What stands between two pairs: a dash, or blanks where someone has set them one below another."""
+"""Separator between two pairs: a dash, or blanks where someone has set them one below another."""
 _REPEATED = re.compile(r"\[repeated \d{1,9}x across cluster\]")
-"""What Ray puts behind a line that several processes print."""
+"""Suffix that Ray puts behind a line that several processes print."""
 
 
 _ROUNDED_RATE = re.compile(r"actor/lr:0\.0{2,9}(?![.\de])")
@@ -57,7 +57,7 @@ _GOES_ON = re.compile(
 """A line that goes on with a row of verl's, or ends it, which a terminal's width has broken."""
 
 
-_WHOLE_PAIR = re.compile(r":-?[\d.]{1,30}(?:e-?\d{1,3})?\Z")
+_COMPLETE_PAIR = re.compile(r":-?[\d.]{1,30}(?:e-?\d{1,3})?\Z")
 _BEGINS_PAIR = re.compile(r"[A-Za-z]\w{0,40}/[\w/@.-]{1,80}:[-.\d]")
 """The end of a pair, and the beginning of another in the next line, which was broken between them."""
 
@@ -69,7 +69,7 @@ def _unwrapped(lines: Iterable[tuple[str, Bars]]) -> Iterator[str]:
         step = _VERL_STEP.search(text)
         if row and (step is None or step[1]) and _GOES_ON.match(text):
             between = " " if whole.endswith(" -") or text.startswith("- ") else ""
-            whole += (" - " if _WHOLE_PAIR.search(whole) and _BEGINS_PAIR.match(text) else between) + text
+            whole += (" - " if _COMPLETE_PAIR.search(whole) and _BEGINS_PAIR.match(text) else between) + text
             continue
         yield whole
         whole = text

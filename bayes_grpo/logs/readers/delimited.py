@@ -146,12 +146,12 @@ def _split(line: str, delimiter: str) -> list[str]:
 
 
 def _is_pair(text: str) -> bool:
-    """Whether text ends with a number of its own, as "step 12", "step 1/20" and "reward=0.3"."""
+    """True if text ends with a number of its own, as "step 12", "step 1/20" and "reward=0.3"."""
     *name, number = re.split(r"[\s=:]", text)
     return bool(name) and math.isfinite(to_float(number.partition("/")[0]))
 
 
-_KNOWN = re.compile(r"(?:step|reward|score|loss|iteration|accuracy|kl)s?")
+_METRIC_WORD = re.compile(r"(?:step|reward|score|loss|iteration|accuracy|kl)s?")
 """Words of which names in a table of training metrics have at least one."""
 _NAME = re.compile(r"\A(?:[\w.@-]+/)*+\w+")
 
@@ -163,7 +163,9 @@ def _sniff_csv_table(source: Source) -> Evidence | None:
     if (found := header(source)) is None:
         return None
     names = [normal(name) for name in found[0]]
-    places = [i for i, x in enumerate(names) if _NAME.fullmatch(x) and any(map(_KNOWN.fullmatch, re.split("[/_]", x)))]
+    places = [
+        i for i, x in enumerate(names) if _NAME.fullmatch(x) and any(map(_METRIC_WORD.fullmatch, re.split("[/_]", x)))
+    ]
     rows = [_split(line, found[1]) for line in source.head.split("\n")[1:_LOOKED_AT] if line.strip()]
     numbers = (math.isfinite(to_float(row[i])) for row in rows for i in places if i < len(row))
     known = bool(places) and (not rows or any(numbers))  # a line of prose may name a reward behind a comma

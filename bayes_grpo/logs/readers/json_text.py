@@ -23,7 +23,7 @@ from bayes_grpo.logs.json_columns import (
     number_lists,
     objects_in,
     of_run,
-    rewards_elsewhere,
+    other_reward_lists,
     richest_part,
     runs_by_end,
     with_other_steps,
@@ -44,7 +44,7 @@ class CutOffError(LogReadError):
 
 
 _JOINED = re.compile(r"\}\s{0,80},?\s{0,80}\{")
-"""What stands between two objects, each of which had a line of its own."""
+"""Separator between two objects, each of which had a line of its own."""
 
 
 def load_json(source: Source, joined: bool = False) -> Any:
@@ -76,7 +76,7 @@ def parse_line(text: str) -> Any:
 
 
 def begins_json(head: str) -> bool:
-    """Whether a text begins as a document or lines of JSON, and nothing else follows the first value."""
+    """True if a text begins as a document or lines of JSON, and nothing else follows the first value."""
     if not JSON_START.match(head):
         return False
     try:
@@ -135,7 +135,7 @@ def _settings(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _states_settings(row: Mapping[str, Any], is_first: bool) -> bool:
-    """Whether a record holds settings instead of metrics: in an object of a usual name, or, the first, under their own.
+    """True if a record holds settings instead of metrics: in an object of a usual name, or, the first, under their own.
 
     That one says what it is, or names two settings at least, and holds neither a reward nor a step behind 0.
     """
@@ -201,7 +201,7 @@ def _of_records(records: Iterable[Any]) -> Parsed:
 
 
 def _names_rewards(document: dict[str, Any]) -> bool:
-    """Whether a list of records, or of numbers, in an object names a reward, so that its rows are there."""
+    """True if a list of records, or of numbers, in an object names a reward, so that its rows are there."""
     records = (row for x in _record_lists(document).values() for row in x[:20] if isinstance(row, dict))
     lists = ((k, v) for x in objects_in(document).values() for k, v in x.items() if isinstance(v, list))
     return names_reward(str(key) for row in records for key in row) or any(
@@ -233,7 +233,7 @@ def _of_object(document: dict[str, Any], wanted: str | None) -> Parsed:
         columns = with_outer_steps(document, path, columns)
         found = Parsed(Table.from_columns(columns), config, took_run=took_run)
         found = with_other_steps(found, part, columns)
-        left = rewards_elsewhere(document, path)
+        left = other_reward_lists(document, path)
         return (
             found.noted(Caution(f"read from {path or 'the document'!r}, not from {listed(left, 6)}")) if left else found
         )

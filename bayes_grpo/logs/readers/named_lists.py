@@ -10,7 +10,7 @@ from bayes_grpo.common.text import listed
 from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source, parsed_rows
 from bayes_grpo.logs.json_columns import number_lists
 from bayes_grpo.logs.keyindex import normal
-from bayes_grpo.logs.lines import names_reward, nothing_found
+from bayes_grpo.logs.lines import names_reward, no_rows_error
 from bayes_grpo.logs.run import Caution
 from bayes_grpo.logs.table import Table, to_float
 
@@ -72,7 +72,7 @@ def _read_named_lists(source: Source, wanted: str | None) -> Parsed:
     """One list a name is a column; names that come again and again are the completions of a row each."""
     found = _named_lists(source.text)
     if not found:
-        raise nothing_found("lists such as 'rewards = [0.1, 0.2]'", source)
+        raise no_rows_error("lists such as 'rewards = [0.1, 0.2]'", source)
     if len(found) > 1:
         return parsed_rows(found)
     if (numbers := _of_one_batch(found[0])) is not None:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from bayes_grpo.common.text import counted, listed
 from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source
 from bayes_grpo.logs.keyindex import normal, of_evaluation
-from bayes_grpo.logs.lines import PASTED, names_reward, nothing_found, planned_in, settings_in, too_long
+from bayes_grpo.logs.lines import PASTED, names_reward, no_rows_error, planned_in, settings_in, too_long
 from bayes_grpo.logs.mentions import (
     LONGEST_MENTIONING,
     MEAN_WORDS,
@@ -101,7 +101,7 @@ def _rows(text: str) -> tuple[list[dict[str, float]], float]:
     return (whole, 0.0) if len(whole) == 1 and len(text) <= PASTED else ([], 0.0)
 
 
-def _with_whole_names(rows: list[dict[str, float]]) -> list[dict[str, float]]:
+def _with_full_names(rows: list[dict[str, float]]) -> list[dict[str, float]]:
     """Rows, in which a short name of the reward is written out where no other name is one."""
     names = {name for row in rows for name in row}
     short = [name for name in names if _SHORT.fullmatch(last_part(name))]
@@ -122,14 +122,14 @@ def _sniff(source: Source) -> Evidence | None:
 def _read(source: Source, wanted: str | None) -> Parsed:
     """Rows of names and numbers, with the settings that the text states in words."""
     if series := series_in(source.text):
-        rows = _with_whole_names([dict(zip(series, row, strict=True)) for row in zip(*series.values(), strict=True)])
+        rows = _with_full_names([dict(zip(series, row, strict=True)) for row in zip(*series.values(), strict=True)])
         note = Caution(f"numbers that follow each other behind {listed(series)} are {counted(len(rows), 'row')}")
         return Parsed(Table.from_rows(rows), notes=(note,))
     rows, planned = _rows(source.text)
     if not rows:
-        raise nothing_found("names before numbers such as 'step 3, reward 0.24'", source)
+        raise no_rows_error("names before numbers such as 'step 3, reward 0.24'", source)
     return Parsed(
-        Table.from_rows(_with_whole_names(rows)),
+        Table.from_rows(_with_full_names(rows)),
         total_steps=planned or planned_in(source.text),
         notes=(
             Caution("read from free text by the names that stand before numbers"),

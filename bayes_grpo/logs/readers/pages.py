@@ -43,11 +43,11 @@ from bayes_grpo.logs.table import RUN_KEYS, Table, to_float
 from bayes_grpo.logs.trainers import GENERIC
 
 _MAX_TABLES = 200
-_SHOWN = 3
+_LISTED_TABLES = 3
 """Tables that a refusal describes."""
 _OF_EVALUATION = re.compile(r"\b(?:eval\w*|validation|held[- ]?out|test)\b", re.IGNORECASE)
 _PASS = re.compile(r"\bpass(?:@|_at_)\d", re.IGNORECASE)
-"""What a line above a table of evaluations says, and the name of a column that only these have."""
+"""Words of a line above a table of evaluations, and the name of a column that only these have."""
 _NO_GOAL = re.compile(r"trunc|clip|cut|length|len\b|tokens|time|loss|entropy|\bkl\b|std|step", re.IGNORECASE)
 """Names of what a training does not aim at, whatever stands before."""
 _HELD_OUT = re.compile(r"\b(?:eval|validation|val|held[- ]?out)\Z", re.IGNORECASE)
@@ -75,12 +75,12 @@ def tables_in(text: str) -> list[Parsed]:
             evaluations = [table for grid in others if (table := _evaluations(grid)) is not None]
             if len(read) == len(evaluations) == 1:
                 read = [_evaluated(read[0], evaluations[0])]
-            return [x.noted(*_left_out(left)) for x in read]
+            return [x.noted(*_unread_note(left)) for x in read]
     return []
 
 
 def _rest(grids: Sequence[Grid]) -> list[Parsed]:
-    """What tables tell where none has a reward by step: the values of one, else signals by step."""
+    """Content of tables where none has a reward by step: the values of one, else signals by step."""
     values = [table for grid in grids if (table := _values(grid)) is not None]
     return values or [table for grid in grids if (table := _without_reward(grid)) is not None]
 
@@ -100,10 +100,10 @@ def _with_their_parts(tables: list[Parsed]) -> list[Parsed]:
     return [replace(one, table=Table.from_columns(beside | columns)).noted(note)]
 
 
-def _left_out(tables: Sequence[Table]) -> tuple[str, ...]:
+def _unread_note(tables: Sequence[Table]) -> tuple[str, ...]:
     """A note on tables with rewards beside those that are read; nothing where there is none."""
     texts = [f"{counted(table.n, 'row')} ({_contents(table)})" for table in tables]
-    return (f"another table with rewards left out: {listed(texts, _SHOWN)}",) if texts else ()
+    return (f"another table with rewards left out: {listed(texts, _LISTED_TABLES)}",) if texts else ()
 
 
 def _evaluations(grid: Grid) -> Table | None:
@@ -141,7 +141,7 @@ def runs_in(tables: Mapping[str, Parsed]) -> dict[str, Parsed]:
 
 
 def _repeats(one: Table, other: Table) -> bool:
-    """Whether every row of a table is in another, up to rounding, as far as they have the same columns."""
+    """True if every row of a table is in another, up to rounding, as far as they have the same columns."""
     known = {normal(key): key for key in other.keys}
     shared = {key: known[normal(key)] for key in one.keys if normal(key) in known}
     order = np.argsort(step := _steps(other), kind="stable")
@@ -328,7 +328,7 @@ def other_tables(text: str) -> list[str]:
                 found.append(f"a table with {held} ({listed(grid.names, 6)})")
                 continue
             found.append(f"a table without {lacks} of {counted(n, 'row')} ({listed(grid.names, 6)})")
-    return found[:_SHOWN]
+    return found[:_LISTED_TABLES]
 
 
 def _contents(table: Table) -> str:

@@ -34,6 +34,6 @@ def evaluation_in(line: str) -> dict[str, float]:
     return {name: to_float(value) for name, value in found}
 
 
-def told_evaluation(keys: Iterable[str]) -> bool:
-    """Whether a row has nothing but keys that :func:`evaluation_in` finds."""
+def only_evaluations(keys: Iterable[str]) -> bool:
+    """True if a row has nothing but keys that :func:`evaluation_in` finds."""
     return _EVALUATED_KEYS.fullmatch(" ".join(keys)) is not None
