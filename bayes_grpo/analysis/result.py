@@ -145,7 +145,7 @@ def advised(status: Status, ahead: ForecastSummary | None = None, decision: Deci
         return _priced(status, priced)
     if ahead is None:
         return status
-    action = forecast_action(ahead.p_gain, ahead.threshold, ahead.until)
+    action = replace(forecast_action(ahead.p_gain, ahead.threshold, ahead.until), ended=status.action.ended)
     if status.status == "done" and ahead.p_gain >= LIKELY:
         return replace(status, status="fine", action=action)
     return replace(status, action=action) if status.status == "fine" else status

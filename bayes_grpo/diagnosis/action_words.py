@@ -64,6 +64,11 @@ def _go_on(a: Action) -> str:
     return _filled(template[a.reason], a)
 
 
+def _no_gain(a: Action) -> str:
+    what = "choose a checkpoint" if a.ended else "stop here if this reward level is enough"
+    return _filled(f"{what}; no further gain is expected: {{gain}}", a)
+
+
 def _log_more(a: Action) -> str:
     more = "plan more steps" if a.subject == "steps" else "log more often"
     return _filled(f"go on, and {more}: at its planned end the log has {{rewards:.0f}} rewards, too few to judge", a)
@@ -207,7 +212,7 @@ _ACTIONS: Mapping[str, Template] = {
     "pass_whole_log": "pass the whole log: these rows begin at step {first:g}",
     "watch": _watch,
     "plan_more_steps": _plan_more_steps,
-    "no_further_gain": "no further gain expected: {gain}",
+    "no_further_gain": _no_gain,
     "stop": _stop,
     "go_back": _go_back,
     "start_over": _start_over,

@@ -191,6 +191,12 @@ class Facts:
         return float(np.median(path.now)) if path is not None else np.nan
 
     @property
+    def capped(self) -> bool:
+        """Whether every row has one completion length and one reward, as where all completions end at a limit."""
+        length = self.view.logged("completion_length")
+        return length.rows > _LAST_ROWS - 1 and length.constant and self.view.reward.logged.constant
+
+    @property
     def truncated_pays(self) -> bool:
         """True if the reward is higher, or rose more, than complete completions could earn."""
         return self.truncated > THRESHOLDS.half and (self.rose or self.view.level_now > 1.0 - self.truncated)

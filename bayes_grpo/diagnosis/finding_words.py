@@ -223,6 +223,8 @@ def _zero_gradient(f: Finding) -> str:
 def _high_kl(f: Finding) -> str:
     n = f.numbers
     far = f"the KL to the reference is {amount(n['now'])} nats, which is far"
+    if n["now"] <= THRESHOLDS.high_kl:
+        return f"the KL to the reference is {amount(n['now'])} nats, more than in most runs"
     if "reward_now" not in n:
         return far
     done = "has not risen" if n["reward_now"] >= n["reward_start"] else "lies no higher than at its start"
@@ -405,6 +407,9 @@ KINDS: Mapping[str, Kind] = {
     "sampler_gap": Kind("{signal} is {now:.2g} (healthy: {low:g} to {high:g})"),
     # What needs a look next to a status
     "idle_groups": Kind(_idle_groups, basis="the groups without variance"),
+    "one_length": Kind(
+        "the completion length is {length:.4g} in all {rows:.0f} rows, as of completions that all end at a limit"
+    ),
     "idle_rows": Kind(_idle_rows, basis="the rows without variance"),
     # Events that are over, and changes at a resume
     "dip": Kind(_dip),

@@ -16,6 +16,9 @@ from bayes_grpo.diagnosis.records import Finding
 from bayes_grpo.diagnosis.status import Status
 from bayes_grpo.signals.thresholds import THRESHOLDS
 
+_CERTAIN = 0.95
+"""Probability of what every row shows: a log may be misread."""
+
 Look = Callable[[Facts, Status], Finding | None]
 
 
@@ -69,5 +72,27 @@ def _goal(facts: Facts, status: Status) -> Finding | None:
     return None if status.alarming or status.finding.kind in _OF_GOALS else parted_goal(facts.view)
 
 
-LOOKS: tuple[Look, ...] = (_goal, _no_signal)
+def _far(facts: Facts, status: Status) -> Finding | None:
+    """A policy that is further from its reference than usual, whatever the reward does."""
+    path = facts.view.signal("kl")
+    found = status.finding
+    named = "kl" in found.signals or any("kl" in part.signals for part in found.parts)
+    if path is None or status.alarming or named:
+        return None
+    p = float((path.now > THRESHOLDS.far_kl).mean())
+    if p < THRESHOLDS.probable:
+        return None
+    return Finding(kind="high_kl", signals=("kl",), numbers={"now": float(np.median(path.now))}, probability=p)
+
+
+def _capped(facts: Facts, status: Status) -> Finding | None:
+    """Completions that all have one length, of a reward without variance: they end at a limit."""
+    if not facts.capped:
+        return None
+    length = facts.view.logged("completion_length")
+    numbers = {"length": float(length.value[-1]), "rows": float(length.rows)}
+    return Finding(kind="one_length", signals=("completion_length",), numbers=numbers, probability=_CERTAIN)
+
+
+LOOKS: tuple[Look, ...] = (_capped, _goal, _far, _no_signal)
 """All of them, in the order in which they are said."""

@@ -39,6 +39,7 @@ class Thresholds:
     grew: float = _row(2.0, "ratio", "of the entropy, or of a mismatch without a healthy range, over its start")
     exploded: float = _row(100.0, "ratio", "of a gradient norm or loss over its lowest level, that strains a run")
     named_growth: float = _row(20.0, "ratio", "of a gradient norm over its lowest level, that is named")
+    far_kl: float = _row(0.3, "nats", "of KL to the reference, below which nine of ten public logs stay")
     high_kl: float = _row(1.5, "nats", "of KL to the reference, that is named")
 
     # Groups without variance

@@ -58,6 +58,7 @@ def every_run():
             learning_rate=1e-5,
             all_wrong=known["level"] < 0.1,
             mostly_lowest=False,
+            capped=False,
         )
 
 

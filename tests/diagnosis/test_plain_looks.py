@@ -126,3 +126,26 @@ def test_a_task_that_falls_under_a_total_that_another_part_raises_is_a_look():
     parts = {"correctness_reward": task, "novelty_reward": form}
     found = diagnose(make_run(steps(80), task + form, components=parts)).status
     assert (found.status, found.finding.kind, found.finding.signals) == ("watch", "goal_parts", ("correctness_reward",))
+
+
+def test_a_kl_that_is_far_is_said_next_to_a_rise_and_raises_no_alarm():
+    rng = np.random.default_rng(6)
+    reward = np.linspace(-2.0, -0.2, 90) + 0.1 * rng.standard_normal(90)
+    for kl, said in (
+        (4.0, "The KL to the reference is 4 nats, which is far."),
+        (0.6, "The KL to the reference is 0.6 nats, more than in most runs."),
+        (0.05, ""),
+    ):
+        found = diagnose(make_run(steps(90), reward, signals={"kl": np.full(90, kl)})).status
+        assert found.status == "fine"
+        assert [x.sentence for x in found.looks] == [said] * bool(said)
+
+
+@pytest.mark.parametrize("rows", [4, 12])
+def test_a_reward_of_length_whose_completions_all_end_at_the_limit_names_the_limit_first(rows):
+    signals = {"completion_length": 256.0, "reward_std": 0.0}
+    found = diagnose(make_run(steps(rows), np.full(rows, -236.0), signals=signals)).status
+    assert found.action.setting == "max_completion_length"
+    assert f"The completion length is 256 in all {rows} rows" in found.sentence
+    free = signals | {"completion_length": 200.0 + steps(rows)}
+    assert diagnose(make_run(steps(rows), np.full(rows, -236.0), signals=free)).status.action.setting == ""
