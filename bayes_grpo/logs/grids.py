@@ -172,7 +172,7 @@ def title_of(grid: Grid) -> str:
     return "" if found is None else found[1].replace("**", "")
 
 
-def with_lists_apart(grid: Grid) -> Grid:
+def split_list_cells(grid: Grid) -> Grid:
     """A table whose cells list as many numbers as their column has names, "0.9 / 0.7" below "test d4 / d6", apart.
 
     A name of one word has the words before the last one of the first.

@@ -1,4 +1,4 @@
-"""What a text mentions: names with the number that stands behind each, whatever is between them."""
+"""Mentions in a text: names with the number that stands behind each, whatever is between them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _STEPS_AFTER = re.compile(
     r"\s{1,4}(?:training |optimizer |gradient )?(?:steps|iterations|iters|updates)\b", re.IGNORECASE
 )
 _AT_STEP = re.compile(r"\s(?:at|after|in|on|for)\s(?:[a-z]{1,12}\s)?[a-z]{2,10}\s?\Z", re.IGNORECASE)
-"""What stands between a name and the number of its step, as in "reward at step 100: 0.2"."""
+"""Words between a name and the number of its step, as in "reward at step 100: 0.2"."""
 MEAN_WORDS = "(?:(?:mean|avg|average|train|training|total|raw|step|batch|rollout|current|overall|ep)_){0,4}"
 _REWARDED = re.compile(
     rf"{MEAN_WORDS}(?:rewards?(?:_scores?)?|returns?|scores?|rew|r)(?:_(?:mean|avg|total|history))?(?:_(?:per|by)_(?:step|iteration|update|epoch))?"
@@ -78,7 +78,7 @@ _OF_ONE = re.compile(
 _STATISTIC = re.compile(r"(?:mean|avg|std|min|max|median|sum|μ|σ)", re.IGNORECASE)
 """A name that says what a number is of that named before it, as in "rewards: mean=0.3 std=0.4"."""
 _COLUMN_GAP = "  "
-"""What stands at least between a name and its number in columns."""
+"""Least space between a name and its number in columns."""
 STEP_NAME, PLACE = "step", ""
 _METRIC_KEYS = frozenset(key for keys in GENERIC.keys.values() for key in keys)
 _STOP = frozenset((
@@ -125,7 +125,7 @@ def reads_like_reward(name: str) -> bool:
     return part or names_only_reward(name) or _RATE.fullmatch(last_part(name)) is not None
 
 
-def is_known(name: str) -> bool:
+def is_logged_name(name: str) -> bool:
     """True if a name is one that a trainer or a script logs."""
     return normal(name) in _METRIC_KEYS or last_part(name) in _METRIC_KEYS or reads_like_reward(name)
 
@@ -216,7 +216,7 @@ class _Scan:
                 yield Mention(STEP_NAME, to_float(number[1]), float(number[2] or 0), evaluated)
                 self._waiting = _measured_at(words)
                 self._on_line = bool(self._waiting)
-            elif name and (linked or is_key or is_known(name)):
+            elif name and (linked or is_key or is_logged_name(name)):
                 yield Mention(name, _value(name, number[1], number[2]), linked=linked)
         rest = segment[at:].strip(" :=")
         if at == 0 and rest:
@@ -273,7 +273,7 @@ def _with_means(line: str) -> str:
 
 
 def mentions_in(text: str) -> list[Mention]:
-    """What the lines of a text mention, but for those on one completion, prompt or model, and long ones."""
+    """Mentions in the lines of a text, but for those on one completion, prompt or model, and long ones."""
     scan = _Scan()
     lines = (line for line, _ in lines_of(text) if len(line) <= LONGEST_MENTIONING and not _OF_ONE.match(line))
     return [mention for line in lines for mention in scan.of_line(_with_means(line))]

@@ -58,7 +58,7 @@ def is_number(value: Any) -> bool:
 
 
 def step_in_key(key: Any) -> tuple[str, float] | None:
-    """What a key such as "10", "step_10" and "epoch 1" counts, and its number; None where it is another key."""
+    """Counter of a key such as "10", "step_10" and "epoch 1", and its number; None where it is another key."""
     found = _STEP_KEY.fullmatch(str(key).strip())
     word = (found["word"] or "step").lower() if found else ""
     if found is None or word not in _STEP_WORDS:

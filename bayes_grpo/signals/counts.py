@@ -33,14 +33,14 @@ def counts_of(share: np.ndarray) -> Counts | None:
     """Counts behind the shares of rows, shape (n,); None where few are 0 or 1, or rows are of many completions."""
     if float(np.isin(share, (0.0, 1.0)).mean()) <= THRESHOLDS.idle:
         return None
-    size = next((n for n in range(1, THRESHOLDS.counted + 1) if _are_whole(n * share)), None)
+    size = next((n for n in range(1, THRESHOLDS.counted + 1) if _are_integers(n * share)), None)
     if size is None:
         return None
     independent = size / (1.0 + (size - 1.0) * BY_LEVEL.correlation)
     return Counts(independent * share, independent * (1.0 - share))
 
 
-def _are_whole(counts: np.ndarray) -> bool:
+def _are_integers(counts: np.ndarray) -> bool:
     return bool(np.abs(counts - np.round(counts)).max() <= _EXACT)
 
 
@@ -55,7 +55,7 @@ def at_one_rate(counts: Counts) -> float:
     return float(np.exp(-np.logaddexp(0.0, log_odds)))
 
 
-def rest_where_counts_say(path: np.ndarray, counts: Counts, rng: np.random.Generator) -> np.ndarray:
+def flatten_by_counts(path: np.ndarray, counts: Counts, rng: np.random.Generator) -> np.ndarray:
     """Draws of a path, shape (draws, n), of which as many stay at one rate as the counts make probable."""
     resting = rng.uniform(size=len(path)) < at_one_rate(counts)
     rate = rng.beta(1.0 + counts.successes.sum(), 1.0 + counts.failures.sum(), size=len(path))

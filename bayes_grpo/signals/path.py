@@ -19,7 +19,7 @@ import numpy as np
 
 from bayes_grpo.rows.levels import RewardLevels
 from bayes_grpo.rows.series import ExpectedNoise, row_blocks
-from bayes_grpo.signals.counts import counts_of, rest_where_counts_say
+from bayes_grpo.signals.counts import counts_of, flatten_by_counts
 from bayes_grpo.signals.logged import Logged
 from bayes_grpo.signals.posterior import PATH_DRAWS, PathDraws, PathPrior, path_draws
 from bayes_grpo.signals.thresholds import THRESHOLDS
@@ -325,7 +325,7 @@ def fit_path(
         row_sd *= _unit_noise(path)
     counts = counts_of(logged.value) if counted and unit == "share" and not logged.constant else None
     if counts is not None:
-        path = rest_where_counts_say(path, counts, np.random.default_rng(seed))
+        path = flatten_by_counts(path, counts, np.random.default_rng(seed))
     if unit == "share":
         low = 0.0
         high = 1.0

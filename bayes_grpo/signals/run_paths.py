@@ -139,7 +139,7 @@ def reward_path(run: Run, evaluation: bool) -> SignalPath | None:
 
 
 def may_be_counted(run: Run) -> bool:
-    """Whether a row may be of so few completions that its successes are counted; their number is mostly unknown."""
+    """True if a row may be of so few completions that its successes are counted; their number is mostly unknown."""
     group, prompts = run.settings.group_size.explicit, run.settings.prompts_per_step.explicit
     return not (group and prompts) or group * prompts <= THRESHOLDS.counted
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bayes_grpo import diagnose
-from bayes_grpo.signals.counts import at_one_rate, counts_of, rest_where_counts_say
+from bayes_grpo.signals.counts import at_one_rate, counts_of, flatten_by_counts
 from bayes_grpo.watching.alarms import alarms_of
 from bayes_grpo.watching.result import Watching
 from tests.helpers.runs import make_run, steps
@@ -42,7 +42,7 @@ def test_as_many_draws_rest_as_the_counts_say():
     counts = counts_of(np.array(SPARSE, float))
     assert counts is not None
     path = np.tile(np.linspace(0.0, 1.0, 16), (2000, 1))
-    mixed = rest_where_counts_say(path, counts, np.random.default_rng(0))
+    mixed = flatten_by_counts(path, counts, np.random.default_rng(0))
     resting = np.ptp(mixed, axis=1) == 0.0
     assert float(resting.mean()) == pytest.approx(at_one_rate(counts), abs=0.04)
     assert float(mixed[resting].mean()) == pytest.approx(4.0 / 18.0, abs=0.02)

@@ -21,7 +21,7 @@ from bayes_grpo.logs.mentions import (
     PLACE,
     STEP_NAME,
     Mention,
-    is_known,
+    is_logged_name,
     last_part,
     mentions_in,
     names_only_reward,
@@ -97,7 +97,7 @@ def _rows(text: str) -> tuple[list[dict[str, float]], float]:
     if len(alike) >= _LEAST_ROWS and len(alike[0]) > 1:
         rest = [row for row in rewarded[-1:] if row.keys() < alike[0].keys()]  # of a text that was cut off
         return [*alike, *rest], 0.0
-    whole = [row for row in rewarded if sum(map(is_known, row)) >= _LEAST_KEYS]
+    whole = [row for row in rewarded if sum(map(is_logged_name, row)) >= _LEAST_KEYS]
     return (whole, 0.0) if len(whole) == 1 and len(text) <= PASTED else ([], 0.0)
 
 

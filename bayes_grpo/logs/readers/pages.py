@@ -31,10 +31,10 @@ from bayes_grpo.logs.grids import (
     Grid,
     html_grids,
     is_step_column,
+    split_list_cells,
     text_grids,
     title_of,
     unrepeated,
-    with_lists_apart,
 )
 from bayes_grpo.logs.keyindex import KeyIndex, normal, of_evaluation, with_evaluation_keys
 from bayes_grpo.logs.lines import is_rate, is_total_reward, names_reward, planned_in, std_of
@@ -65,7 +65,7 @@ def tables_in(text: str) -> list[Parsed]:
     of a value for each metric, and one whose reward has another name.
     """
     for grids in (html_grids, text_grids):
-        known = [with_lists_apart(grid) for grid in grids(text)]
+        known = [split_list_cells(grid) for grid in grids(text)]
         found = [table for grid in known if (table := _metrics(grid)) is not None]
         across = [table for grid in known if (table := _turned_metrics(grid)) is not None]
         found = _with_their_parts(found)
