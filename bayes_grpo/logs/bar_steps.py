@@ -175,6 +175,7 @@ def _window_of_blocks(printed: list[int], rates: list[float], planned: int) -> i
     return int(by_block) if by_rate in (None, by_block) else None
 
 
+@np.errstate(over="ignore", invalid="ignore")  # a log may hold numbers whose difference is none
 def _window_of_linear(rates: list[float], planned: int) -> int | None:
     """Steps of a row whose learning rates fall linearly to 0 at the planned step, by the fall from row to row."""
     falls = -np.diff(rates)
