@@ -129,6 +129,7 @@ _LOOK: Mapping[str, str] = {
         "check the batch that caused it: an empty completion, a division by a zero standard deviation, the log of 0"
     ),
     "verifier": "test the verifier by hand on a right and a wrong answer: format, time limits, exceptions",
+    "scorer": "check the scorer: score answers of different quality by hand, and see whether they differ",
     "completions": "read 20 high-reward completions of the last steps",
     "last_completions": "read the completions of the last steps",
     "weights": "read the completions; if they are noise, check the weights, adapters and tokenizer that are loaded",

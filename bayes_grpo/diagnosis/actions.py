@@ -158,7 +158,7 @@ ACTIONS: dict[str, ActionRow] = {
     "easier prompts": ActionRow(
         Action(kind="change_prompts", subject="easier"),
         lambda f: f.all_wrong or f.mostly_lowest or f.level < THRESHOLDS.hard,
-        lambda f: f.broken or f.truncated > THRESHOLDS.half,
+        lambda f: f.broken or f.truncated > THRESHOLDS.half or f.one_score is not None,
     ),
     "harder prompts": ActionRow(
         Action(kind="change_prompts", subject="harder"),
@@ -170,6 +170,7 @@ ACTIONS: dict[str, ActionRow] = {
         lambda f: f.idle,
         lambda f: f.broken or f.constant,
     ),
+    "scorer": ActionRow(Action(kind="look", subject="scorer"), lambda f: f.one_score is not None),
     "verifier": ActionRow(
         Action(kind="look", subject="verifier"),
         lambda f: f.constant or f.all_wrong or (f.waste > THRESHOLDS.half and not _high(f)),

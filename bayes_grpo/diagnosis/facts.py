@@ -16,7 +16,7 @@ from bayes_grpo.diagnosis.records import Action, Finding
 from bayes_grpo.diagnosis.story import Resume
 from bayes_grpo.diagnosis.strain import growths
 from bayes_grpo.diagnosis.view import RunView
-from bayes_grpo.signals.path import SignalPath
+from bayes_grpo.signals.path import SignalPath, fit_path
 from bayes_grpo.signals.run_paths import SpentRate, best_checkpoint, spent_rate
 from bayes_grpo.signals.thresholds import THRESHOLDS
 
@@ -179,6 +179,26 @@ class Facts:
         logged = self.view.reward.logged
         return not logged.constant and float((logged.value == logged.value.min()).mean()) > THRESHOLDS.half
 
+    @cached_property
+    def one_score(self) -> Finding | None:
+        """One reward of most rows that is neither the lowest nor high, where no group is known to vary."""
+        view = self.view
+        logged = view.reward.logged
+        ends = view.paths.ends
+        values, count = np.unique(logged.value, return_counts=True)
+        score = float(values[count.argmax()])
+        varies = view.logged("reward_std").value > 0.0
+        differs = bool(len(varies)) and float(varies.mean()) > THRESHOLDS.half
+        high = ends.low + THRESHOLDS.near_top * (ends.high - ends.low) if ends.bounded else ends.low
+        if logged.rows < THRESHOLDS.direct_rows or logged.constant or differs or not ends.low < score < high:
+            return None
+        path = fit_path(logged.step, (logged.value == score).astype(float), seed=34, indicator=True)
+        p = 0.0 if path is None else float((path.now > THRESHOLDS.waste).mean())
+        if p < THRESHOLDS.probable:
+            return None
+        numbers = {"score": score, "same": float(count.max()), "rows": float(logged.rows)}
+        return Finding(kind="one_score", numbers=numbers, probability=p)
+
     @property
     def constant(self) -> bool:
         """True if it was the same in every row."""
@@ -192,7 +212,7 @@ class Facts:
 
     @property
     def capped(self) -> bool:
-        """Whether every row has one completion length and one reward, as where all completions end at a limit."""
+        """True if every row has one completion length and one reward, as where all completions end at a limit."""
         length = self.view.logged("completion_length")
         return length.rows > _LAST_ROWS - 1 and length.constant and self.view.reward.logged.constant
 

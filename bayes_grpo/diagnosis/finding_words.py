@@ -410,6 +410,9 @@ KINDS: Mapping[str, Kind] = {
     "one_length": Kind(
         "the completion length is {length:.4g} in all {rows:.0f} rows, as of completions that all end at a limit"
     ),
+    "one_score": Kind(
+        "the reward is {score:.3g} in {same:.0f} of {rows:.0f} rows, as of a scorer that hardly separates answers"
+    ),
     "idle_rows": Kind(_idle_rows, basis="the rows without variance"),
     # Events that are over, and changes at a resume
     "dip": Kind(_dip),

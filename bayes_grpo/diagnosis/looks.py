@@ -94,5 +94,10 @@ def _capped(facts: Facts, status: Status) -> Finding | None:
     return Finding(kind="one_length", signals=("completion_length",), numbers=numbers, probability=_CERTAIN)
 
 
-LOOKS: tuple[Look, ...] = (_capped, _goal, _far, _no_signal)
+def _one_score(facts: Facts, status: Status) -> Finding | None:
+    """A scorer that gives most answers one score between the lowest and the highest."""
+    return None if status.alarming else facts.one_score
+
+
+LOOKS: tuple[Look, ...] = (_capped, _one_score, _goal, _far, _no_signal)
 """All of them, in the order in which they are said."""

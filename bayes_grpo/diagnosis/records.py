@@ -33,7 +33,7 @@ FindingKind = Literal[
     # What one row shows.
     "high_kl", "noise_written", "truncated_step", "no_variance", "zero_gradient", "no_reward", "sampler_gap",
     # What needs a look next to a status.
-    "idle_groups", "idle_rows", "one_length",
+    "idle_groups", "idle_rows", "one_length", "one_score",
     # Events that are over, and changes at a resume.
     "dip", "jump", "resumed", "signal_changed",
     # Why a loss or clip ratio reads as zero, what a KL below zero means, how old completions are.

@@ -59,6 +59,7 @@ def every_run():
             all_wrong=known["level"] < 0.1,
             mostly_lowest=False,
             capped=False,
+            one_score=None,
         )
 
 

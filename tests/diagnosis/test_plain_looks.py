@@ -149,3 +149,15 @@ def test_a_reward_of_length_whose_completions_all_end_at_the_limit_names_the_lim
     assert f"The completion length is 256 in all {rows} rows" in found.sentence
     free = signals | {"completion_length": 200.0 + steps(rows)}
     assert diagnose(make_run(steps(rows), np.full(rows, -236.0), signals=free)).status.action.setting == ""
+
+
+def test_a_score_that_nearly_all_rows_share_is_the_scorer_s_and_calls_for_no_easier_prompts():
+    same = np.full(30, 0.5)
+    same[4] = 0.557
+    found = diagnose(make_run(steps(30), same)).status
+    assert "The reward is 0.5 in 29 of 30 rows, as of a scorer that hardly separates answers." in found.sentence
+    assert (found.action.kind, found.action.subject) == ("look", "scorer")
+    assert not any(x.kind == "change_prompts" and x.subject == "easier" for x in found.actions)
+    sparse = diagnose(make_run(steps(30), np.where(np.arange(30) == 4, 0.5, 0.0))).status
+    apart = diagnose(make_run(steps(30), same, signals={"reward_std": 0.2})).status
+    assert "scorer" not in sparse.sentence + apart.sentence

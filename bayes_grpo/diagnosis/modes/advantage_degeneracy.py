@@ -22,7 +22,15 @@ class AdvantageDegeneracy(Mode):
     name = "advantage_degeneracy"
     wants = ("frac_reward_zero_std",)
     chances = Calibration(0.02, 0.03, 0.85)
-    remedies = ("longer limit", "verifier", "easier prompts", "mixed prompts", "larger groups", "harder prompts")
+    remedies = (
+        "longer limit",
+        "scorer",
+        "verifier",
+        "easier prompts",
+        "mixed prompts",
+        "larger groups",
+        "harder prompts",
+    )
 
     def certain(self, view: RunView) -> bool:
         """True if no group of any row has variance, and the reward is not the highest; or all are the lowest."""

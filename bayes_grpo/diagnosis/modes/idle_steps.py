@@ -18,7 +18,7 @@ class IdleSteps(Mode):
     """Steps without reward variance."""
 
     name = "idle_steps"
-    remedies = ("longer limit", "mixed prompts", "larger groups", "harder prompts", "easier prompts")
+    remedies = ("longer limit", "scorer", "mixed prompts", "larger groups", "harder prompts", "easier prompts")
 
     def holds(self, view: RunView) -> np.ndarray | None:
         """A large share of the rows has no variance in any group."""

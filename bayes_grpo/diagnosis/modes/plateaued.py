@@ -23,7 +23,7 @@ class Plateaued(Mode):
     is_failure = False
     chances = Calibration(0.05, 0.3, 0.95)
     remedies = (
-        "longer limit", "easier prompts", "raise rate", "more prompts", "mixed prompts", "harder prompts",
+        "longer limit", "scorer", "easier prompts", "raise rate", "more prompts", "mixed prompts", "harder prompts",
         "read completions", "stop",
     )  # fmt: skip
 
