@@ -22,6 +22,8 @@ from bayes_grpo.signals.thresholds import THRESHOLDS
 
 _LAST_ROWS = 3
 """Rows at the end of which all are NaN where a log ends in NaN."""
+_EMPTY_TOKENS = 8.0
+"""Tokens up to which a completion holds hardly anything, and no limit is what ends it."""
 _HALF_PACE = 1.0 / 6.0
 """Share of the gain that the last third of the rows brings at half the mean pace."""
 _NEAR_BEST = 0.9
@@ -214,7 +216,8 @@ class Facts:
     def capped(self) -> bool:
         """True if every row has one completion length and one reward, as where all completions end at a limit."""
         length = self.view.logged("completion_length")
-        return length.rows > _LAST_ROWS - 1 and length.constant and self.view.reward.logged.constant
+        long = bool(len(length.value)) and float(length.value[-1]) > _EMPTY_TOKENS
+        return long and length.rows > _LAST_ROWS - 1 and length.constant and self.view.reward.logged.constant
 
     @property
     def truncated_pays(self) -> bool:

@@ -21,8 +21,10 @@ _STEP_CELL = re.compile(
     re.IGNORECASE,
 )
 """A step in words, "iter 12", of all, "99/2000", in thousands, "50k", or the end of several, "1-100"."""
+_OF_ALL = re.compile(r"%\s?[(（]\s?([\d,]{1,12})\s?/\s?[\d,]{1,12}\s?[)）]")
+"""The step behind a share of the whole, "85% (399/468)"."""
 _UNITS = {"": 1.0, "k": 1e3, "m": 1e6}
-_SPAN = re.compile(r"[~≈]?\s?([-+\u2212]?[\d.]{1,12}%?)\s?(?:to|\u2013|~|\.\.)\s?([-+\u2212]?[\d.]{1,12}%?)")
+_SPAN = re.compile(r"[~≈]?\s?([-+\u2212]?[\d.]{1,12}%?)\s?(?:to|\u2013|~|\.\.|→|->)\s?([-+\u2212]?[\d.]{1,12}%?)")
 _HYPHENATED = re.compile(r"[~≈]?\s?([-+\u2212]?\d[\d.]{0,11}%?)\s?-\s?([-+\u2212]?\d[\d.]{0,11}%?)")
 """Two numbers with a hyphen between them, of which the second is the greater where they are the ends of a range."""
 HEAD_OF_STD = re.compile(r"\s?\(?(?:mean\s?)?±.*")
@@ -32,6 +34,8 @@ WITH_STD = re.compile(r"([-+\u2212]?[\d.]{1,12}%?)\s?(?:±|\+/?-)\s?([\d.]{1,12}
 
 def step_in(cell: str) -> float:
     """The step that a cell states, NaN where it states none."""
+    if (counted := _OF_ALL.search(cell)) is not None:
+        return float(counted[1].replace(",", ""))
     number = to_float(cell)
     found = None if math.isfinite(number) else _STEP_CELL.fullmatch(cell)
     return float(re.sub(r"[,\s]", "", found["step"])) * _UNITS[found["unit"].lower()] if found else number

@@ -139,6 +139,22 @@ TABLES = {
         [0.45, 0.4, 0.5],
         [0.44, 0.45, 0.6, 0.67],
     ),
+    "the step behind a share of all, arrows in cells": (
+        "| Phase | Step | Reward | KL |\n|---|---|---|---|\n| a | 25% (100/400) | 0.14 → 0.2 | .1 |\n"
+        "| b | 50% (200/400) | 0.3 | .1 |\n| c | 75% (300/400) | 0.4 | .1 |\n",
+        [100, 200, 300],
+        [0.17, 0.3, 0.4],
+        [],
+    ),
+    "a line of settings above the blocks": (
+        "10:33:30 - INFO - Dataset: 150000 training, 15000 validation\n"
+        + "".join(
+            f"Epoch {e}/3: 100%|██| 9/9 [2:15:32<00:00, 1.15it/s]\n  loss: 1.2\n  reward_mean: 0.{e}\n" for e in "123"
+        ),
+        [1, 2, 3],
+        [0.1, 0.2, 0.3],
+        [],
+    ),
     "a chart of Mermaid": (
         '```mermaid\nxychart-beta\n    title "Average Batch Reward (Accuracy) Over Steps"\n'
         '    x-axis ["Step 2", "Step 4", "Step 6"]\n    y-axis "Accuracy" 0 --> 1.0\n    line [0.4, 0.0, 0.5]\n```\n',

@@ -1,5 +1,7 @@
 """Successes of few completions a row: one rate or several, and what a diagnosis makes of a few."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
@@ -13,7 +15,7 @@ from tests.helpers.selection import few
 SPARSE = [0, 0, 1, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]
 
 
-def rate_of(share: list[float]) -> float:
+def rate_of(share: Sequence[float]) -> float:
     counts = counts_of(np.array(share, float))
     assert counts is not None
     return at_one_rate(counts)

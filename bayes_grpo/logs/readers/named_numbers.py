@@ -9,6 +9,7 @@ each other behind one name, "reward: 0.2 → 0.3 → 0.4", are a column.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 from bayes_grpo.common.text import counted, listed
@@ -60,11 +61,14 @@ def _records(mentions: Sequence[Mention]) -> tuple[list[dict[str, float]], float
         elif name == step and not begins:
             record[STEP_NAME] = value
             begin({})
-        elif name != step and record.setdefault(name, value) != value:
-            if begins:
-                repeated[-1].add(name)
-            else:
-                begin({name: value})
+        elif name == step:
+            continue
+        elif name not in record:
+            record[name] = value
+        elif not begins:
+            begin({name: value})
+        elif value != record[name]:
+            repeated[-1].add(name)
     rows = [{k: v for k, v in x.items() if k not in several} for x, several in zip(records, repeated, strict=True)]
     planned = max((x.planned for x in mentions if x.name == step), default=0.0)
     return [_of_its_kind(x) for x in rows if x.keys() - {STEP_NAME, _EVALUATED}], planned
@@ -93,10 +97,12 @@ def _rows(text: str) -> tuple[list[dict[str, float]], float]:
     if any(STEP_NAME in row for row in rewarded):
         placed = [row for row in records if STEP_NAME in row]
         return placed, planned if planned >= max(row[STEP_NAME] for row in placed) else 0.0
-    alike = [row for row in rewarded if row.keys() == rewarded[0].keys()] if rewarded else []
-    if len(alike) >= _LEAST_ROWS and len(alike[0]) > 1:
-        rest = [row for row in rewarded[-1:] if row.keys() < alike[0].keys()]  # of a text that was cut off
-        return [*alike, *rest], 0.0
+    if rewarded:
+        usual, _ = Counter(frozenset(row) for row in rewarded).most_common(1)[0]
+        alike = [{key: row[key] for key in row if key in usual} for row in rewarded if row.keys() >= usual]
+        if len(alike) >= _LEAST_ROWS and len(usual) > 1:
+            rest = [row for row in rewarded[-1:] if row.keys() < usual]  # of a text that was cut off
+            return [*alike, *rest], 0.0
     whole = [row for row in rewarded if sum(map(is_logged_name, row)) >= _LEAST_KEYS]
     return (whole, 0.0) if len(whole) == 1 and len(text) <= PASTED else ([], 0.0)
 
