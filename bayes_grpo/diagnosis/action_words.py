@@ -65,7 +65,7 @@ def _go_on(a: Action) -> str:
 
 
 def _no_gain(a: Action) -> str:
-    what = "choose a checkpoint" if a.ended else "stop here if this reward level is enough"
+    what = "choose a checkpoint" if a.ended else "take this reward level, or change what limits it"
     return _filled(f"{what}; no further gain is expected: {{gain}}", a)
 
 

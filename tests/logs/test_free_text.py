@@ -194,6 +194,11 @@ def test_rows_of_a_table_without_a_step_are_told(write):
     assert any("1 row whose step is no number left out, such as 'later'" in note for note in run.notes)
 
 
+def test_a_chart_is_read_by_its_reader(write):
+    run = read_log(write("a.md", 'xychart-beta\n title "GRPO reward"\n line [0.1, 0.2, 0.3]\n'))
+    assert run.format == "charts"
+
+
 def test_several_lines_of_a_chart_are_no_single_reward(write):
     chart = 'xychart-beta\n title "GRPO reward"\n x-axis [0, 20, 40]\n line [0.1, 0.2, 0.3]\n line [0.4, 0.5, 0.6]\n'
     with pytest.raises(LogReadError, match="found several that differ: GRPO reward line 1, GRPO reward line 2"):
