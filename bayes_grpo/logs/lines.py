@@ -24,6 +24,17 @@ _PREPARING = re.compile(
     r"\A\W{0,8}(?:(?:down)?loading|fetching|saving|map|tokenizing|capturing|processed prompts)\b", re.IGNORECASE
 )
 """Text before a bar that counts no training."""
+NUMBER = r"([-+]?(?:\d[\d.]*(?:[eE][-+]?\d+)?|\.\d+|nan|inf)%?)"
+BEFORE_EVALUATION = re.compile(
+    r"(?:^|[\W_])(?:eval|evaluation|validation|val|test|held[-_ ]?out)\W{0,8}\Z|\A\W{0,4}\[(?:eval|val|test)\w{0,12}\]",
+    re.IGNORECASE,
+)
+"""Text before the step of an evaluation, as in "[eval] step 4: reward=0.5", or at the start of its line."""
+WITH_SPREAD = re.compile(
+    rf"(?<![\w./@])([A-Za-z_][\w./@]{{0,60}}+)(\s?[=:]\s{{0,4}}|\s{{1,4}}){NUMBER}"
+    rf"\s?(?:(?:±|\+/?-)\s?{NUMBER}|\((?:std|σ)\s?[=:]?\s?{NUMBER}[^()\n]{{0,80}}\))"
+)
+"""A number with its standard deviation, as in "reward=0.1±0.08" and "reward 0.1 (std 0.08)"."""
 _REWARD = re.compile(r"reward|score|\br_mean|\bmean_r\b|belohnung|r[ei]compens[ae]", re.IGNORECASE)
 REWARD_KEYS = frozenset(k for t in TRAINERS for k in t.keys["reward"] if "/" in k and "*" not in k) | {"train/reward"}
 """Keys that are a trainer's reward wherever they stand."""

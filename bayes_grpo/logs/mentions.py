@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from bayes_grpo.logs.keyindex import normal
-from bayes_grpo.logs.lines import PASTED, REWARD_KEYS, lines_of, names_reward, std_of
-from bayes_grpo.logs.readers.console import BEFORE_EVALUATION, WITH_SPREAD
+from bayes_grpo.logs.lines import BEFORE_EVALUATION, PASTED, REWARD_KEYS, WITH_SPREAD, lines_of, names_reward, std_of
 from bayes_grpo.logs.table import to_float
 from bayes_grpo.logs.trainers import GENERIC
 

@@ -12,7 +12,10 @@ from bayes_grpo.common.text import ANSI, counted, listed
 from bayes_grpo.logs.formats import NO_REWARDS, Evidence, Parsed, Reader, Source
 from bayes_grpo.logs.keyindex import of_evaluation
 from bayes_grpo.logs.lines import (
+    BEFORE_EVALUATION,
+    NUMBER,
     PASTED,
+    WITH_SPREAD,
     lines_of,
     names_reward,
     no_rows_error,
@@ -38,12 +41,6 @@ _LINE_COUNT = re.compile(r"(?<![\w/.:])(\d{1,12})\s*+/\s*+(\d{1,12})(?![\w/.])")
 _EPOCH = re.compile(
     r"(?<![\w/.])epoch\s{0,4}[:=#]?\s{0,4}[\[(]?(\d{1,6}(?:\.\d{1,9})?)(?:\s?/\s?(\d{1,6}))?[\])]?,?", re.IGNORECASE
 )
-BEFORE_EVALUATION = re.compile(
-    r"(?:^|[\W_])(?:eval|evaluation|validation|val|test|held[-_ ]?out)\W{0,8}\Z|\A\W{0,4}\[(?:eval|val|test)\w{0,12}\]",
-    re.IGNORECASE,
-)
-"""Text before the step of an evaluation, as in "[eval] step 4: reward=0.5", or at the start of its line."""
-NUMBER = r"([-+]?(?:\d[\d.]*(?:[eE][-+]?\d+)?|\.\d+|nan|inf)%?)"
 _OF = r"(?:\s?/\s?(\d{1,9})(?![\w.]))?"
 """The number of all behind a count, as in "solved 12/16"."""
 _LINE_PAIR = re.compile(
@@ -51,11 +48,6 @@ _LINE_PAIR = re.compile(
     rf"{NUMBER}(?![\w:]){_OF}",
     re.IGNORECASE,
 )
-WITH_SPREAD = re.compile(
-    rf"(?<![\w./@])([A-Za-z_][\w./@]{{0,60}}+)(\s?[=:]\s{{0,4}}|\s{{1,4}}){NUMBER}"
-    rf"\s?(?:(?:±|\+/?-)\s?{NUMBER}|\((?:std|σ)\s?[=:]?\s?{NUMBER}[^()\n]{{0,80}}\))"
-)
-"""A number with its standard deviation, as in "reward=0.1±0.08" and "reward 0.1 (std 0.08)"."""
 _BEFORE_NAME = 4
 """Characters that may stand before a name."""
 _NAMED = re.compile(rf"\W{{0,{_BEFORE_NAME}}}([A-Za-z_][\w./@ ]{{0,60}}?)\s{{1,4}}{NUMBER}{_OF}\s*", re.IGNORECASE)
