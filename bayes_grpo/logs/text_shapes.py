@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import math
 import re
 from collections.abc import Sequence
 from itertools import pairwise
@@ -15,7 +14,7 @@ from bayes_grpo.logs.grids import STEP_COLUMNS
 from bayes_grpo.logs.json_columns import STEPS
 from bayes_grpo.logs.keyindex import normal
 from bayes_grpo.logs.lines import names_reward
-from bayes_grpo.logs.shapes import step_in_key
+from bayes_grpo.logs.shapes import is_number, step_in_key
 from bayes_grpo.logs.table import to_float
 
 _SEPARATORS = (",", "\t", ";", "|", " ")
@@ -57,14 +56,10 @@ def may_hold_table(head: str) -> bool:
         return False
     return bool(
         lines[0].startswith("#")
-        or any(_is_number(x) or _STEP_ABOVE.fullmatch(x) for x in lines)
+        or any(is_number(x) or _STEP_ABOVE.fullmatch(x) for x in lines)
         or any(re.fullmatch(r"[-+\d.eE\s]{5,200}", x) for x in lines[:1])
         or sum(any(c.isdigit() for c in cell) for cell in re.split(r"[,\t;| ]", lines[0])) >= _FEWEST
     )
-
-
-def _is_number(cell: str) -> bool:
-    return math.isfinite(to_float(cell))
 
 
 def _cells(line: str, separator: str) -> list[str]:
@@ -111,21 +106,21 @@ def _below_comment(lines: Sequence[str]) -> TextTable | None:
         rows = [_cells(line, separator) for line in lines[n:] if not line.startswith("#")]
         if rows[-1:] and len(rows[-1]) < len(names):
             rows.pop()  # cut off
-        if rows and all(len(row) == len(names) and all(map(_is_number, row)) for row in rows):
+        if rows and all(len(row) == len(names) and all(map(is_number, row)) for row in rows):
             return TextTable(_columns(names, rows), "the names of the columns stand in a comment above them")
     return None
 
 
 def _cell_a_line(lines: Sequence[str]) -> TextTable | None:
     """The cells of a table one below the other, its headings first, as a copy from a notebook's page has them."""
-    n = next((i for i, line in enumerate(lines[:200]) if _is_number(line)), 0)
+    n = next((i for i, line in enumerate(lines[:200]) if is_number(line)), 0)
     start = max((i for i in range(n) if normal(lines[i]) in STEP_COLUMNS), default=n)
     names = lines[start:n]
     if len(names) < _FEWEST or not names_reward(names) or len({*names}) < len(names):
         return None
     cells: list[str] = []
     for line in lines[n:]:
-        if not _is_number(line) and line.lower() not in _EMPTY:
+        if not is_number(line) and line.lower() not in _EMPTY:
             break
         cells.append(line)
     rows = [cells[i : i + len(names)] for i in range(0, len(cells) - len(names) + 1, len(names))]
@@ -161,7 +156,7 @@ def _below_steps(lines: Sequence[str]) -> TextTable | None:
 def _bare(lines: Sequence[str], stem: str) -> TextTable | None:
     """Numbers alone, one a line, or those of MLflow with their time and step, in a file that is named for rewards."""
     rows = [line.split() for line in lines]
-    if not is_of_rewards(stem) or len(rows) <= _FEWEST or not all(_is_number(x) for row in rows for x in row):
+    if not is_of_rewards(stem) or len(rows) <= _FEWEST or not all(is_number(x) for row in rows for x in row):
         return None
     if all(len(row) == 1 for row in rows):
         return TextTable({"reward": [x for (x,) in rows]}, "numbers alone, which the name of the file calls rewards")
