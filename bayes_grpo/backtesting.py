@@ -314,13 +314,7 @@ def _scores_at(run: Run, whole: Series, share: float, regimes: Sequence[str | Re
 
 
 def rows_after(whole: Series, n: int, ahead: RemainingRate) -> FutureGrid:
-    """The rows of a log after its first n, as rows of a forecast.
-
-    Args:
-        whole: Rows of the log.
-        n: Rows before the forecast.
-        ahead: Learning rate from there on, as the rows before say.
-    """
+    """The rows of a log after its first n, as rows of a forecast under the learning rate that the rows before say."""
     grid = grid_at(whole.before(n), whole.step[n:], ahead)
     window = whole.window[n:]
     weight = window_weight(whole.window)[n:]

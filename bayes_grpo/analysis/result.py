@@ -131,13 +131,7 @@ UNCHANGED = "If nothing changes: "
 
 
 def advised(status: Status, ahead: ForecastSummary | None = None, decision: Decision | None = None) -> Status:
-    """The status given what is to come.
-
-    Args:
-        status: Of the diagnosis.
-        ahead: The forecast; None without one.
-        decision: What stopping is worth; None without costs.
-    """
+    """The status of a diagnosis given what is to come, and what stopping is worth where costs are known."""
     if status.alarming:
         return status
     priced = None if decision is None else decision_action(decision)
@@ -152,13 +146,7 @@ def advised(status: Status, ahead: ForecastSummary | None = None, decision: Deci
 
 
 def forecast_action(p_gain: float, threshold: float, until: float) -> Action:
-    """The action that a forecast alone recommends.
-
-    Args:
-        p_gain: Probability of a gain above the threshold.
-        threshold: Gain that counts, reward.
-        until: Horizon, optimizer step.
-    """
+    """The action that a forecast alone recommends."""
     kind: ActionKind = "go_on"
     if p_gain < THRESHOLDS.probable:
         kind = "go_on_if_cheap" if p_gain > 1.0 - LIKELY else "no_further_gain"

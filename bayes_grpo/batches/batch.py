@@ -157,16 +157,10 @@ def _words(error: Exception) -> str:
 
 
 def find_logs(logs: Logs, read: Mapping[str, Any], skipped: Collection[Path] = ()) -> Iterator[Log]:
-    """Finds the logs, each once, in the order in which they are named.
+    """Finds the logs, each once, in the order in which they are named; one that cannot be read has its error.
 
-    Args:
-        logs: Files, folders, patterns such as ``runs/**/*.jsonl``, and runs. A folder that a trainer wrote is a run;
-            of another one every log in it and in its folders is taken; ``FILE#RUN`` is one of several runs in a file.
-        read: Keyword arguments of `bayes_grpo.read_log`.
-        skipped: Resolved paths that are no logs.
-
-    Yields:
-        The logs; one that cannot be read has its error.
+    A folder that a trainer wrote is a run; of another one every log in it and in its folders is taken, but for the
+    ``skipped`` resolved paths; ``FILE#RUN`` is one of several runs in a file.
     """
     seen: set[tuple[Path, str]] = set()
     for given in [logs] if isinstance(logs, str | os.PathLike | Run) else logs:

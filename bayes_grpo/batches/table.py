@@ -44,15 +44,10 @@ _TYPES = _FIRST | {k: kind for columns in _OF_PART.values() for k, kind in colum
 
 
 def table_of(rows: Sequence[Mapping[str, Any]], parts: Sequence[str]) -> pd.DataFrame:
-    """The table, one row a log.
+    """The table, one row a log; each part has its columns even where no row has values there.
 
-    Args:
-        rows: Values by column; None or no entry where unknown.
-        parts: Parts of an analysis; each has its columns even where no row has values there.
-
-    Returns:
-        Texts are never missing ("" instead), ``seed``, ``rows`` and ``fit_rows`` are nullable integers,
-        ``converged`` is a nullable truth value, and everything else is a float, NaN where it is unknown.
+    Texts are never missing ("" instead), ``seed``, ``rows`` and ``fit_rows`` are nullable integers, ``converged`` is a
+    nullable truth value, and everything else is a float, NaN where it is unknown.
     """
     import pandas as pd
 
@@ -78,12 +73,7 @@ def _fits(column: str, value: Any) -> bool:
 
 
 def check_table(path: Path) -> None:
-    """Raises now if the table could not be written later, before minutes of work.
-
-    Raises:
-        MissingExtraError: Parquet without pyarrow.
-        OutputError: An unknown suffix, or a place that cannot be written to.
-    """
+    """Raises now if the table could not be written later, before minutes of work."""
     if path.suffix.lower() not in SUFFIXES:
         raise OutputError(
             f"{path}: expected a table's file name ending in {', '.join(SUFFIXES)}, found "
@@ -97,11 +87,7 @@ def check_table(path: Path) -> None:
 
 
 def write_table(frame: pd.DataFrame, path: Path) -> None:
-    """Writes the table whole or not at all; the suffix names the format.
-
-    Raises:
-        OutputError: The place cannot be written to.
-    """
+    """Writes the table whole or not at all; the suffix names the format."""
     with atomic_write(path) as temporary:
         if path.suffix.lower() == ".parquet":
             frame.to_parquet(temporary, engine="pyarrow", index=False)
@@ -115,15 +101,7 @@ def journal_of(out: Path) -> Path:
 
 
 def finished_rows(path: Path | None, resume: bool = True) -> dict[str, dict[str, Any]]:
-    """Rows that a journal keeps, one JSON line each, by key, so that a later call resumes after a kill.
-
-    Args:
-        path: Its file, which is made where there is none; None for no journal.
-        resume: Whether to use its rows; otherwise it is emptied.
-
-    Raises:
-        OutputError: It cannot be read or written.
-    """
+    """Rows of a journal by key, so that a later call resumes after a kill; without ``resume`` it is emptied."""
     if path is None:
         return {}
     with _writing(path, "a+b" if resume else "w+b") as file:
@@ -135,11 +113,7 @@ def finished_rows(path: Path | None, resume: bool = True) -> dict[str, dict[str,
 
 
 def keep_row(path: Path | None, key: str, row: Mapping[str, Any]) -> None:
-    """Adds a row to a journal; it is on the disk when this returns.
-
-    Raises:
-        OutputError: The journal cannot be written.
-    """
+    """Adds a row to a journal, if there is one; it is on the disk when this returns."""
     if path is not None:
         line = json.dumps({"key": key, "row": row}, allow_nan=False, ensure_ascii=False)
         with _writing(path, "ab") as file:

@@ -112,15 +112,7 @@ def fingerprint(run: Run) -> str:
 
 
 def read_of(log: Log, read: Mapping[str, Any]) -> Run:
-    """The run of a log.
-
-    Args:
-        log: The log.
-        read: Keyword arguments of `read_log`.
-
-    Raises:
-        LogReadError: It cannot be read any more.
-    """
+    """The run of a log, read with these keyword arguments of `read_log` where it is not in memory."""
     if isinstance(log.place, Run):
         return log.place
     chosen = {"run": log.training} if log.training else {}

@@ -77,12 +77,7 @@ def batch(
 
 @contextmanager
 def dask_executor(address: str | None) -> Iterator[Executor | None]:
-    """An executor on a running Dask cluster, whose workers need the same packages and files; None without an address.
-
-    Raises:
-        MissingExtraError: Dask is not installed.
-        SettingError: No scheduler answers at the address.
-    """
+    """An executor on a running Dask cluster, whose workers need the same packages and files; None without address."""
     if address is None:
         yield None
         return

@@ -50,11 +50,7 @@ def regime_names() -> tuple[str, ...]:
 
 
 def regimes(value: str) -> None:
-    """Refuses names that no regime has.
-
-    Raises:
-        SettingError: There is one.
-    """
+    """Refuses names that no regime has."""
     for name in (x.strip() for x in value.split(",")):
         if name and name not in regime_names():
             raise SettingError(
@@ -63,23 +59,13 @@ def regimes(value: str) -> None:
 
 
 def signal(value: str) -> None:
-    """Refuses a signal that there is none of.
-
-    Raises:
-        FitError: It is another.
-    """
+    """Refuses a signal that there is none of."""
     if value not in SIGNAL_CHOICES:
         raise FitError(f"expected auto, reward or eval, found {plain(value, 60)!r}", parameter="signal")
 
 
 def check_logs_exist(logs: Iterable[str | Path]) -> None:
-    """Refuses logs none of which exists; patterns, addresses and the standard input are read later.
-
-    ``FILE#RUN`` is a run in a file.
-
-    Raises:
-        LogReadError: No path exists.
-    """
+    """Refuses logs none of which exists; patterns, addresses and the standard input are read later."""
     paths = [file_and_run(str(x))[0] for x in logs]
     local = [x for x in paths if x != STANDARD_INPUT and not x.startswith("wandb:") and not glob.has_magic(x)]
     if local and len(local) == len(paths) and not any(os.path.lexists(x) for x in local if "\0" not in x):
@@ -89,11 +75,7 @@ def check_logs_exist(logs: Iterable[str | Path]) -> None:
 
 
 def horizon(horizon: float | None, run: Run) -> None:
-    """Refuses a horizon before the last step of a log.
-
-    Raises:
-        SettingError: It lies there.
-    """
+    """Refuses a horizon before the last step of a log."""
     ends = [float(x[-1]) for x in (run.step, run.eval_step) if len(x)]
     if horizon is not None and ends and not horizon > min(ends):  # which of the two signals counts is known later
         raise SettingError(

@@ -51,12 +51,7 @@ def mcp(
 
 
 def server_of(folder: Path, pages: Path | None = None) -> MCPServer:
-    """The server, not yet begun.
-
-    Args:
-        folder: Folder of the logs; all that is read lies in it.
-        pages: Folder for pages; there is no tool that writes if None.
-    """
+    """The server, not yet begun; there is no tool that writes without a folder for pages."""
     from mcp.server import MCPServer
     from mcp.types import ToolAnnotations
 
@@ -98,23 +93,14 @@ def server_of(folder: Path, pages: Path | None = None) -> MCPServer:
 
 
 def page_name(root: Path, log: str) -> str:
-    """Name of a log's page, of its path; digits of the path's hash distinguish ``a/b`` from ``a-b``.
-
-    Args:
-        root: The served folder.
-        log: Path inside it.
-    """
+    """Name of a log's page, of its path; digits of the path's hash distinguish ``a/b`` from ``a-b``."""
     path = (root / log).resolve().relative_to(root).as_posix()
     name = re.sub(r"[^\w.-]+", "-", path).strip("-.") or "run"
     return f"{name[-100:]}-{hashlib.sha256(path.encode()).hexdigest()[:8]}.html"
 
 
 def _read(root: Path, log: str) -> Any:
-    """The log at a path inside the folder.
-
-    Raises:
-        LogReadError: The path leads out of the folder, or to nothing that is a log.
-    """
+    """The log at a path inside the folder; a path that leads out of it is refused."""
     place = (root / log).resolve()
     if not place.is_relative_to(root):
         raise LogReadError("log: expected a path inside the served folder, found one that leads out of it")

@@ -22,12 +22,7 @@ _PAUSE = 10.0
 
 
 def print_json(value: Mapping[str, Any], headline: str) -> None:
-    """Writes JSON to standard output; numbers that are not finite are null.
-
-    Args:
-        value: Keys and values, results among them.
-        headline: It in one sentence, under the same key whatever the command.
-    """
+    """Writes JSON to standard output under a headline in one sentence; numbers that are not finite are null."""
     from bayes_grpo.common.results import json_safe  # NumPy, after the first line of progress
 
     json.dump(json_safe(marked(value, headline)), sys.stdout, allow_nan=False, indent=2, ensure_ascii=False)

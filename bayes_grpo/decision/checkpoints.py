@@ -225,14 +225,6 @@ class Recall(NamedTuple):
 def recalled(forecast: Forecast, checkpoints: Checkpoints, seed: int = 0) -> Recall:
     """The checkpoint picked at every stopping step of a forecast.
 
-    Args:
-        forecast: The forecast.
-        checkpoints: Checkpoints to return to.
-        seed: Seed.
-
-    Returns:
-        Steps and rewards.
-
     Raises:
         SettingError: The forecast has no future step, too few rows, or checkpoints are impossible.
     """
@@ -277,14 +269,11 @@ def recalled(forecast: Forecast, checkpoints: Checkpoints, seed: int = 0) -> Rec
 
 
 def rewards_at_stops(forecast: Forecast) -> tuple[np.ndarray, np.ndarray]:
-    """Stopping steps from now on, and the reward of every finite draw at them.
+    """Stopping steps, the first of them now, shape (1 + h,), and the reward of every finite draw, shape (draws, 1 + h).
 
     A stop keeps the policy of that step. Logged rows describe older policies, so its reward is that of the rows a
     `Forecast.lag` later. Beyond the horizon the reward stays constant. Where the learning rate reaches zero before the
     horizon, that step is the last one, because later stops gain nothing.
-
-    Returns:
-        Steps, the first of them now, shape (1 + h,); reward of every draw at them, shape (draws, 1 + h).
     """
     step = np.asarray(forecast.step, float)
     if not step.size:

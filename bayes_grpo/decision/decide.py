@@ -93,12 +93,7 @@ def decide(
 
 
 def _end_of_equals(paths: np.ndarray, best: int) -> int:
-    """The best stopping step, or the end where the draws cannot tell the two apart; now stays now.
-
-    Args:
-        paths: Net value of a stop at every step on every path, shape (draws, h).
-        best: Place of the largest mean.
-    """
+    """The best stopping step, or the end where the paths, shape (draws, h), cannot tell them apart; now stays now."""
     more = paths[:, best] - paths[:, -1]
     higher = float(more.mean()) > _SURE_ERRORS * float(more.std()) / math.sqrt(len(more))
     return best if best == 0 or higher else paths.shape[1] - 1
@@ -158,11 +153,7 @@ class StoppingCosts:
             )
 
     def answer(self, forecast: Forecast) -> Decision | None:
-        """The decision at these costs, without a recommended stop where no cost is given; None where nothing is given.
-
-        Raises:
-            SettingError: The forecast has no future step.
-        """
+        """The decision at these costs, with no recommended stop where no cost is given; None where nothing is given."""
         if self.value_per_reward is None and self.checkpoints is None:
             return None
         return decide(
@@ -181,15 +172,10 @@ def check_amount(name: str, value: float | None, above: bool = False) -> None:
 
 
 def with_checkpoints(costs: StoppingCosts, run: Run) -> StoppingCosts:
-    """The costs with the checkpoints of a run, where it keeps any.
+    """The costs with the checkpoints of a run: `checkpoint-*` next to its log, and its setting ``save_steps``.
 
-    Args:
-        costs: The user's costs; their checkpoints take precedence.
-        run: The run: `checkpoint-*` next to its log, and its setting ``save_steps``. Its evaluation rewards, where
-            there are two at least, rank the checkpoints.
-
-    Returns:
-        The costs with the checkpoints, or unchanged where the run keeps none.
+    The user's steps between checkpoints take precedence. Two or more evaluation rewards rank the checkpoints. The costs
+    are unchanged where the run keeps none.
     """
     last = float(max(run.step[-1:].max(initial=0.0), run.eval_step[-1:].max(initial=0.0)))
     there = np.array([x for x in saved_checkpoints(run.source) if x <= last], float)

@@ -68,11 +68,7 @@ class NamedSetting(Result):
 
 
 def settings_in_name(name: str) -> dict[str, float]:
-    """Settings that the name of a run states.
-
-    Args:
-        name: The name. A minus sign of an exponent may be missing, or an m: lr5em06, lr5e6.
-    """
+    """Settings that a run's name states; a minus sign of an exponent may be missing, or an m: lr5em06, lr5e6."""
     out = {}
     rest = _SETTING.sub(" ", name)
     bare = {_number(text) for text in _RATE_ALONE.findall(rest)}
@@ -93,13 +89,7 @@ def _number(text: str) -> float:
 
 
 def named_setting(setting: str, names: Sequence[str], known: Sequence[float | None]) -> NamedSetting | None:
-    """A setting as the names of runs give it; None where no name does, or none of two values.
-
-    Args:
-        setting: The setting.
-        names: Names of the runs.
-        known: Value of each by name, log, configuration and user; None where none is known.
-    """
+    """A setting as the names of runs give it, with its known value for each; None where they state no two values."""
     values = {plain(n, 80): x for n, x in zip(names, known, strict=True)
               if x is not None and settings_in_name(n).get(setting) == x}  # fmt: skip
     given = sorted({x for x in known if x is not None})
@@ -148,11 +138,6 @@ class ShortRun(Result):
 
 def read_runs(logs: RunSources, read: Mapping[str, Any] | None = None, part: str | None = None) -> list[Run]:
     """Reads runs. A setting in ``read`` is that of the runs whose names state no other value.
-
-    Args:
-        logs: Files, folders, patterns such as ``runs/*.json``, and runs.
-        read: Keyword arguments of `bayes_grpo.read_log`.
-        part: Reward function or environment to take as the reward of every run; None for the total.
 
     Raises:
         LogReadError: A log cannot be read, or none was found.
@@ -207,12 +192,7 @@ def setting_text(value: Any) -> str:
 
 
 def named_settings(runs: Sequence[Run], vary: Sequence[str] | None = None) -> dict[str, NamedSetting]:
-    """Settings that names of the runs state, each with what is assumed of the other runs; all values are above 0.
-
-    Args:
-        runs: The runs.
-        vary: Settings to look for; None for all that differ.
-    """
+    """Positive settings, of ``vary`` if given, that names of the runs state, and what is assumed of the others."""
     names = [run.name for run in runs]
     found = settings_that_differ(runs)
     wanted = {
@@ -246,12 +226,7 @@ def _positive(value: Any) -> bool:
 def members_of(
     runs: Sequence[Run], vary: Sequence[str], signal: str = "auto"
 ) -> tuple[list[SweepMember], tuple[ShortRun, ...]]:
-    """The runs with their rows and settings, and those that the regime cannot be put on.
-
-    Args:
-        runs: The runs.
-        vary: Settings that were varied.
-        signal: "auto", "reward" or "eval".
+    """The runs with their rows and varied settings, and those that the regime cannot be put on.
 
     Raises:
         SettingError: A setting that is not known of a run, or that does not differ.

@@ -74,12 +74,7 @@ class SweepDraws(NamedTuple):
 
 
 def sweep_data(members: Sequence[SweepMember], vary: Sequence[str]) -> SweepData:
-    """The runs as the model takes them, with weak priors from the scale and the length of the logs alone.
-
-    Args:
-        members: The runs.
-        vary: Names of the varied settings.
-    """
+    """The runs as the model takes them, with weak priors from the scale and the length of the logs alone."""
     tables = [m.table for m in members]
     y = np.concatenate([t.y for t in tables])
     x = np.log([[m.settings[name] for name in vary] for m in members])
@@ -140,12 +135,7 @@ def spread_of(z: Any) -> Any:
 
 
 def sample_sweep(data: SweepData, seed: int = 0) -> tuple[SweepDraws, Convergence]:
-    """Draws of the model by NUTS, once more and more carefully where the checks fail.
-
-    Args:
-        data: The runs.
-        seed: Seed.
-    """
+    """Draws of the model by NUTS, once more and more carefully where the checks fail."""
     settings = SamplerSettings(num_warmup=400, retry_target_accept=0.98)
     return sample_model(sweep_model, (data,), partial(_checked, data), seed=seed, settings=settings)
 

@@ -57,11 +57,6 @@ class RunReading:
 def regime_draws(table: Series, size: int, seed: int) -> list[tuple[Draws, int]]:
     """Draws of both regimes, and the number of ``size`` draws for each by marginal likelihood.
 
-    Args:
-        table: Rows.
-        size: Number of draws in all.
-        seed: Seed.
-
     Raises:
         FitError: No regime can be fitted to the rows.
     """
@@ -84,11 +79,6 @@ def regime_draws(table: Series, size: int, seed: int) -> list[tuple[Draws, int]]
 
 def reading_of(run: Run, table: Series, seed: int = 0) -> RunReading:
     """Reads a run.
-
-    Args:
-        run: The run.
-        table: Its rows.
-        seed: Seed.
 
     Raises:
         FitError: No regime can be fitted to the rows.

@@ -165,14 +165,7 @@ class RecipeDifference:
 
 
 def difference_of(a: RecipeReadings, b: RecipeReadings, unit: float, prior: SeedPrior) -> RecipeDifference:
-    """The difference of two recipes.
-
-    Args:
-        a: Readings of the runs of A; leading axes for many at once.
-        b: Of B.
-        unit: Standard deviation of all rows, reward.
-        prior: What is known of seeds and recipes.
-    """
+    """The difference of two recipes, given the standard deviation of all rows; leading axes for many at once."""
     z = np.linspace(-3.0, 3.0, _GRID)
     spread = unit * np.exp(prior.centre + prior.width * z)
     centre = 0.5 * (a.mean.mean(axis=-1) + b.mean.mean(axis=-1))[..., None]
@@ -207,19 +200,9 @@ def _summed(side: RecipeReadings, centre: np.ndarray, spread: np.ndarray) -> tup
 def further_seeds(
     a: RecipeReadings, b: RecipeReadings, unit: float, prior: SeedPrior, rng: np.random.Generator
 ) -> int | None:
-    """Further seeds of each recipe after which one of them is probably called better.
+    """The smallest of `FURTHER` further seeds of each recipe that tell with probability `_POWER`; None where none do.
 
     Further runs are drawn from the posterior with the errors of the present ones, and the comparison is repeated.
-
-    Args:
-        a: Readings of the runs of A.
-        b: Of B.
-        unit: Standard deviation of all rows.
-        prior: What is known of seeds and recipes.
-        rng: Randomness.
-
-    Returns:
-        The smallest of `FURTHER` that tells with probability `_POWER`; None where none does.
     """
     size = 300
     draws = difference_of(a, b, unit, prior).draws(size, rng)
@@ -259,13 +242,7 @@ _EXACT, _WEIGHT = 1e-6, 0.02
 
 
 def shared_parts(a: Sequence[Run], b: Sequence[Run], signal: str) -> list[Measure]:
-    """Measures besides the compared signal that every run of both sides logs.
-
-    Args:
-        a: Runs of A.
-        b: Runs of B.
-        signal: The compared signal.
-    """
+    """Measures besides the compared signal that every run of both sides logs."""
     runs = [*a, *b]
     components = [f"rewards/{name}" for name in dict.fromkeys(chain.from_iterable(r.components for r in runs))]
     out = []
@@ -301,14 +278,7 @@ def _end(y: np.ndarray) -> tuple[float, float] | None:
 
 
 def why_not_comparable(a: Sequence[Run], b: Sequence[Run], total: RecipeAnswer, parts: Sequence[RecipeAnswer]) -> str:
-    """Why the totals of two recipes are no comparison; "" where nothing speaks against it.
-
-    Args:
-        a: Runs of A.
-        b: Runs of B.
-        total: The answer by the total.
-        parts: The answers by the parts that both log.
-    """
+    """Why the totals of two recipes are no comparison, given the answers; "" where nothing speaks against it."""
     one, two = ({name for run in side for name in run.components} for side in (a, b))
     if one and two and one != two:
         return f"A's reward is made of {listed(sorted(one), len(one))}, B's of {listed(sorted(two), len(two))}"
@@ -339,12 +309,7 @@ def _weights(run: Run, names: Sequence[str]) -> np.ndarray | None:
 
 
 def differences(a: Sequence[Run], b: Sequence[Run]) -> tuple[str, ...]:
-    """Differences between two recipes other than the reward: settings and length.
-
-    Args:
-        a: Runs of A.
-        b: Runs of B.
-    """
+    """Differences between two recipes other than the reward: settings and length."""
     out, named = [], named_settings([*a, *b])
     for name, values in settings_that_differ([*a, *b]).items():
         mine, its = ({setting_text(v) for v in x} for x in (values[: len(a)], values[len(a) :]))

@@ -98,13 +98,7 @@ class OriginState(NamedTuple):
 
 
 def started_high(start: np.ndarray | float, best: np.ndarray | float, low: float = 0.0) -> np.ndarray:
-    """Mask of signals most of whose level was there from the start.
-
-    Args:
-        start: Where it began, any shape.
-        best: Its best so far, likewise.
-        low: Lowest value, from which levels are counted; minus infinity where it is unknown.
-    """
+    """Mask of signals most of whose best level was there from the start; ``low`` is minus infinity where unknown."""
     return np.asarray(start) - low > _STARTED_HIGH * (np.asarray(best) - low)
 
 
@@ -119,12 +113,7 @@ def least_loss(stake: np.ndarray | float) -> np.ndarray:
 
 
 def origin_state(y: np.ndarray, reward: RewardRange) -> OriginState:
-    """Possible losses and gains of a log after its rows.
-
-    Args:
-        y: Rewards of the rows so far, shape (n,), at least 2.
-        reward: Where the reward can lie, as these rows and the settings say.
-    """
+    """Possible losses and gains of a log after its rows ``y``, shape (n,) with n ≥ 2."""
     n = len(y)
     last = min(n, max(LEAST_ROWS, n // _ORIGIN_PART))
     first = float(y[:last].mean())
@@ -158,12 +147,7 @@ class Rate(NamedTuple):
 
 
 def chances(rates: Mapping[str, float], ahead: float) -> dict[str, float]:
-    """Event → probability that it comes, and comes first.
-
-    Args:
-        rates: Event → rate in 1 / rows seen.
-        ahead: Rows ahead over rows seen.
-    """
+    """Event → probability that it comes first, by its rate in 1 / rows seen and the rows ahead over the rows seen."""
     total = sum(rates.values())
     either = -np.expm1(-total * ahead)
     return {name: float(either * rate / total) if total > 0.0 else 0.0 for name, rate in rates.items()}
@@ -182,10 +166,7 @@ class EventRates:
     provenance: Mapping[str, Any]
 
     def chance(self, origin: OriginState, ahead: float) -> dict[str, float]:
-        """Event → probability that it meets a log within so many rows; only events that can.
-
-        Beyond `_FAR` it does not grow.
-        """
+        """Possible event → probability that it meets a log within so many rows; beyond `_FAR` it does not grow."""
         possible = [name for name in HAZARDS if name in origin.spans and name in self.rates]
         return chances({name: self.rates[name].rate for name in possible}, min(ahead / origin.rows, _FAR))
 
@@ -199,19 +180,11 @@ class EventRates:
         reward: RewardRange,
         seed: int,
     ) -> tuple[RewardPaths, np.ndarray, np.ndarray]:
-        """Paths of which as many meet an event as it is probable.
+        """Paths of which as many meet an event as it is probable, if the policy moves in so many rows ``ahead``.
 
-        From a row that is drawn evenly from the possible ones on, a path leaves its trend and is, `_SETTLED`
-        rows later, about the level that the event leads to. What the path had of noise about its trend stays with it.
-
-        Args:
-            origin: What the log can lose or gain.
-            ahead: Rows of the log until the horizon in which the policy moves.
-            paths: Paths of the rows to come.
-            now: Latent reward of each draw at the last logged row, shape (draws,).
-            possible: Rows of the paths at which an event may begin, shape (k,).
-            reward: Paths with an event stay inside this range.
-            seed: Seed.
+        From a row that is drawn evenly from the ``possible`` ones, shape (k,), on, a path leaves its trend and is,
+        `_SETTLED` rows later, about the level that the event leads to. What the path had of noise about its trend stays
+        with it. ``now`` is the latent reward of each draw at the last logged row, shape (draws,).
 
         Returns:
             The paths; name of the event of each draw, "" without one; and where it settles, NaN without one.

@@ -62,13 +62,7 @@ class FarHorizon(NamedTuple):
 
     @classmethod
     def of(cls, until: float, last: float, length: float) -> FarHorizon | None:
-        """A horizon, where it is too far; None elsewhere.
-
-        Args:
-            until: Optimizer step.
-            last: Last logged step.
-            length: Steps from the start to the last logged row.
-        """
+        """A horizon, where it is too far for a log of such a last step and length; None elsewhere."""
         return cls(until, length) if until - last > FAR_HORIZON * length else None
 
 
@@ -96,16 +90,8 @@ def horizon_of(
 ) -> Horizon:
     """The step up to which a run is forecast.
 
-    Args:
-        settings: Settings of the run by name.
-        last: Its last logged step.
-        horizon: What the user says.
-        first: Its first logged step.
-        rate_ends: Step at which its learning rate reaches 0; infinite where it does not.
-
-    Returns:
-        The user's step; else the planned length where it lies ahead; else half as far again as the log, or as its rows
-        where these begin late, but not beyond the end of the learning rate; in whole steps where the log has these.
+    The user's step; else the planned length where it lies ahead; else half as far again as the log, or as its rows
+    where these begin late, but not beyond the end of the learning rate; in whole steps where the log has these.
     """
     if horizon is not None:
         return Horizon(float(horizon), REQUESTED)

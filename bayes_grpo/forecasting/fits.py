@@ -50,15 +50,7 @@ _TIMES = ("relaxation_time", "response_time", "half_gain_step", "midpoint", "lea
 
 
 def forecast_priors(regime: Regime, table: Series) -> dict[str, Prior]:
-    """Prior overrides of a regime for forecasting; see the module's text.
-
-    Args:
-        regime: The regime.
-        table: Rows of the log up to the forecast's origin.
-
-    Returns:
-        Parameter name → prior.
-    """
+    """Prior overrides of a regime for forecasting from these rows, by parameter; see the module's text."""
     names = {p.name for p in regime.parameters}
     lasting = Prior(table.length / 5.0, 1.2)
     if "initial_reward" not in names:
@@ -141,21 +133,18 @@ def fit_ensemble(
     strict: bool = True,
     progress: Progress | None = None,
 ) -> Ensemble:
-    """Fits regimes to rows and computes their weights.
+    """Fits regimes to rows, each with draws that depend on no other, and computes their weights.
 
     Args:
         table: Rows.
         regimes: Regimes or their names.
         reward: Range of the reward; unknown if None.
-        seed: Seed; the draws of a regime do not depend on the other regimes.
+        seed: Seed.
         settings: Number of points of the fast posterior.
-        sampler: Settings of NUTS, the fallback where the fast posterior is unreliable.
+        sampler: Settings of NUTS.
         strict: Whether a regime with an unreliable fast posterior is sampled by NUTS and, failing that, left out;
             False to keep the fast posterior of every regime.
         progress: Called with a short phrase at every stage.
-
-    Returns:
-        Draws and weights.
 
     Raises:
         FitError: No regime could be fitted.
@@ -225,16 +214,7 @@ def trusted(fitted: Ensemble) -> Ensemble:
 
 
 def bounded(reward: RewardRange, prior: Prior, fixed_point: np.ndarray) -> Bounded:
-    """Effect of a reward range on a regime that was fitted without it.
-
-    Args:
-        reward: The range.
-        prior: Prior of the fixed point.
-        fixed_point: Its posterior draws, shape (n,).
-
-    Returns:
-        The probability of the range, and the factor of the marginal likelihood.
-    """
+    """Effect of a reward range on a regime fitted without it, by prior and draws, shape (n,), of its fixed point."""
     if not reward.bounded:
         return Bounded()
     low, high = ((end - prior.median) / (prior.spread * math.sqrt(2.0)) for end in (reward.low, reward.high))
@@ -264,17 +244,8 @@ def forecast_weights(
 
     The log marginal likelihood is the sum of one-step-ahead log scores, log p(y₁…yₙ) = Σ log p(yₜ | y₁…yₜ₋₁). Weights
     are proportional to prior weight times marginal likelihood (Kass and Raftery 1995,
-    https://doi.org/10.1080/01621459.1995.10476572). A fixed share then stays with the regimes with a trend: rows can
-    refute "no trend", but not a trend that starts later, and every regime is an approximation.
-
-    Args:
-        log_evidence: Log marginal likelihood of each regime on the same rows.
-        prior: Prior weight of each regime.
-        trending: Whether the regime has a trend.
-        shrinkage: Share that stays with the regimes with a trend, by their prior weights.
-
-    Returns:
-        Weights that sum to 1, in the order of ``log_evidence``.
+    https://doi.org/10.1080/01621459.1995.10476572). A fixed share then stays with the regimes with a trend, by their
+    prior weights: rows can refute "no trend", but not a trend that starts later, and every regime is an approximation.
     """
     names = list(log_evidence)
     start = np.array([prior[name] for name in names])

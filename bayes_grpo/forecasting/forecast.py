@@ -249,20 +249,9 @@ def forecast_of_regimes(
     seed: int = 0,
     joint: JointReading | None = None,
 ) -> Forecast:
-    """Forecast from fitted regimes and the last-value forecaster, with paths in proportion to their weights.
+    """Forecast of the requested rows from fitted regimes and the last-value forecaster, in proportion to their weights.
 
-    Some of the paths meet an unmodeled event. A single regime is followed as it is.
-
-    Args:
-        inputs: Inputs of the forecast.
-        fitted: Regimes fitted on its rows.
-        requested: The rows to forecast.
-        draws: Number of paths.
-        seed: Seed.
-        joint: The run with its reference runs; None without any.
-
-    Returns:
-        The forecast.
+    Some of the paths meet an unmodeled event, some follow reference runs. A single regime is followed as it is.
     """
     several = len(fitted.draws) > 1
     fallen = inputs.fallen if several else None

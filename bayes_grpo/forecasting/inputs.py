@@ -47,16 +47,7 @@ def inputs_of_run(
     schedule: str | None = None,
     total_steps: float | None = None,
 ) -> ForecastInputs:
-    """Inputs of a forecast of a run.
-
-    Args:
-        run: The run.
-        signal: "auto", "reward" (train) or "eval" (evaluations).
-        schedule: The user's word on the remaining learning rate.
-        total_steps: Planned length of the run by the user's word.
-
-    Returns:
-        The inputs.
+    """Inputs of a forecast of a run; the user's word on schedule and planned length takes precedence over the log's.
 
     Raises:
         FitError: No such signal, or too few rows.

@@ -55,18 +55,7 @@ def level_of(y: np.ndarray) -> Level:
 def level_paths(
     level: Level, length: int, count: int, seed: int, reward: RewardRange
 ) -> tuple[RewardPaths, np.ndarray]:
-    """Constant paths, in the form of `bayes_grpo.forecasting.mixture.regime_paths`.
-
-    Args:
-        level: The last-value forecast.
-        length: Number of rows.
-        count: Number of paths.
-        seed: Seed.
-        reward: Paths stay inside this range.
-
-    Returns:
-        The paths, shape (count, length), and their level, shape (count,).
-    """
+    """Constant paths inside the range of the reward, shape (count, length), and their level, shape (count,)."""
     rng = np.random.default_rng(seed)
     quantile = NormalDist().inv_cdf  # SciPy's takes longer to import than a forecast of this kind to make
     normal = np.array([quantile((i + 0.5) / count) for i in range(count)], float)

@@ -33,22 +33,11 @@ RUNAWAY = 10.0
 def regime_paths(
     draws: Draws, future: FutureGrid, count: int, seed: int, reward: RewardRange, inside: float
 ) -> tuple[RewardPaths, np.ndarray]:
-    """Paths of one regime, a share of them inside the range of the reward.
+    """Paths of one regime, shape (count, h), and their fixed points, shape (count,).
 
-    For this share the prior of the fixed point is truncated to the range: draws outside are replaced by others. Paths
-    that noise carries out of the range are clipped. Draws whose trend diverges are always replaced: a linear regime
-    describes only the beginning of a divergence.
-
-    Args:
-        draws: Draws of the regime.
-        future: Future rows.
-        count: Number of paths.
-        seed: Seed.
-        reward: Range of the reward.
-        inside: Share of the paths inside the range, equal to the probability of the range.
-
-    Returns:
-        The paths, shape (count, h), and their fixed points, shape (count,).
+    In the share ``inside``, the probability of the reward's range, the prior of the fixed point is truncated to it:
+    draws outside are replaced. Paths that noise carries out of the range are clipped. Draws whose trend diverges are
+    always replaced: a linear regime describes only the beginning of a divergence.
     """
     table, total = draws.rows, draws.size
     tries = max(count, min(4 * count, total))
@@ -135,17 +124,7 @@ def regimes_and_last_value(
     seed: int,
     fallen: Fallen | None = None,
 ) -> Mixture:
-    """Paths of each regime and of the last-value forecaster, in proportion to their shares.
-
-    Args:
-        inputs: Inputs of the forecast.
-        fitted: Regimes fitted to its rows.
-        requested: The rows to forecast.
-        shares: Share of each regime and of the last-value forecaster; they sum to 1.
-        draws: Number of paths.
-        seed: Seed.
-        fallen: Loss of the reward, for a run whose reward has fallen.
-    """
+    """Paths of each regime and of the last-value forecaster, in proportion to their shares, which sum to 1."""
     reward, ahead = inputs.reward, inputs.ahead
     counts = {name: n for name, n in allot(draws, shares).items() if n}
 
@@ -176,15 +155,7 @@ def regimes_and_last_value(
 def mix_events(
     mixture: Mixture, inputs: ForecastInputs, requested: FutureGrid, rates: EventRates, seed: int
 ) -> Mixture:
-    """A mixture in which some paths meet an unmodeled event, at rows where the learning rate is above zero.
-
-    Args:
-        mixture: The mixture.
-        inputs: Inputs of the forecast.
-        requested: The rows to forecast.
-        rates: Event rates.
-        seed: Seed.
-    """
+    """A mixture in which some paths meet an unmodeled event, at rows where the learning rate is above zero."""
     moving = np.flatnonzero(requested.rate[requested.of_forecast] > 0.0)
     paths, event, settles = rates.apply(
         origin_state(inputs.table.y, inputs.reward),
@@ -200,13 +171,7 @@ def mix_events(
 
 
 def freeze_after_schedule(mixture: Mixture, requested: FutureGrid, ahead: RemainingRate) -> Mixture:
-    """A mixture whose paths stay constant once the learning rate reaches zero, whatever the regime predicts.
-
-    Args:
-        mixture: The mixture.
-        requested: The rows to forecast.
-        ahead: The remaining learning rate.
-    """
+    """A mixture whose paths stay constant once the learning rate reaches zero, whatever the regime predicts."""
     before, step = mixture.paths, requested.step
     latent, trend = (still_after(x, step, ahead.ends) for x in (before.latent, before.trend))
     noise = before.rows - before.latent  # stays with every row
@@ -217,13 +182,7 @@ def freeze_after_schedule(mixture: Mixture, requested: FutureGrid, ahead: Remain
 
 
 def still_after(paths: np.ndarray, step: np.ndarray, ends: float) -> np.ndarray:
-    """Paths that stay constant after a step.
-
-    Args:
-        paths: Shape (draws, h).
-        step: Steps of their rows, shape (h,).
-        ends: Last step at which a policy moves.
-    """
+    """Paths, shape (draws, h), that stay constant after the last step at which a policy moves."""
     last = int(np.searchsorted(step, ends))  # the row that the end falls into is the last one that moves
     still = paths.copy()
     still[:, last + 1 :] = paths[:, min(last, paths.shape[1] - 1), None]

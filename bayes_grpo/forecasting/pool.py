@@ -61,13 +61,7 @@ class Pool:
 
 
 def pooled(table: Series, fitted: Ensemble, ahead: int) -> dict[str, float]:
-    """Weights of the regimes and of the last-value forecaster; they sum to 1.
-
-    Args:
-        table: Rows before the forecast.
-        fitted: Regimes fitted to them.
-        ahead: Rows to forecast.
-    """
+    """Weights of the regimes and of the last-value forecaster for so many rows ahead; they sum to 1."""
     share = shipped_pool().share(pool_features(table, fitted.log_evidence, fitted.trending, ahead))
     return {k: (1.0 - share) * w for k, w in fitted.weights.items()} | {LEVEL_NAME: share}
 
@@ -84,16 +78,9 @@ def pool_features(
 ) -> np.ndarray:
     """Features of the last-value share, in the order of `FEATURES`, shape (5,).
 
-    Args:
-        table: Rows before the forecast.
-        log_evidence: Regime → log marginal likelihood.
-        trending: Whether each regime has a trend.
-        ahead: Rows to forecast.
-
-    Returns:
-        Log Bayes factor of the best regime with a trend over the best without one (tens of nats, clipped to [−1, 3]);
-        log of the rows over 50; log of the rows ahead over the rows; rise from the first to the last fifth, and from
-        the fourth fifth to the last, each over the noise of a row (signed log, clipped to ±3).
+    Log Bayes factor of the best regime with a trend over the best without one (tens of nats, clipped to [−1, 3]);
+    log of the rows over 50; log of the rows ahead over the rows; rise from the first to the last fifth, and from
+    the fourth fifth to the last, each over the noise of a row (signed log, clipped to ±3).
     """
     y, n = table.y, len(table.y)
     known = {k: v for k, v in log_evidence.items() if np.isfinite(v)}

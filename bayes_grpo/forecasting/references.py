@@ -101,18 +101,12 @@ class ReferencesUsed(Result):
 def paths_with_references(
     paths: RewardPaths, future: FutureGrid, known: JointReading, reward: RewardRange, row: int, seed: int
 ) -> tuple[RewardPaths, np.ndarray, ReferencesUsed]:
-    """Paths of a forecast, shifted by the shared data order and in part replaced by those of reference runs.
+    """Paths, shape (draws, h), shifted by the shared data order and in part replaced by those of reference runs.
 
-    Args:
-        paths: Paths of the regimes and the last-value forecaster, shape (draws, h).
-        future: Future rows, shape (h,).
-        known: The run with its reference runs.
-        reward: Range of the reward; where it is known, paths are clipped to it.
-        row: The one whose distribution is reported with and without reference runs.
-        seed: Seed.
+    The record of the changes has the distribution of one row with and without reference runs.
 
     Returns:
-        The paths, a mask of those that follow reference runs, shape (draws,), and a record of the changes.
+        The paths, a mask of those that follow reference runs, shape (draws,), and the record.
     """
     latent, trend = paths.latent.copy(), paths.trend.copy()
     rows = with_effect(paths, future, known, reward)
@@ -142,25 +136,13 @@ def paths_with_references(
 
 
 def share_of_paths(transfer: TransferForecast, searched: bool) -> float:
-    """Share of a forecast's paths that follow reference runs.
-
-    Args:
-        transfer: Forecast of the rows from the reference runs.
-        searched: Whether these were found and not named.
-    """
+    """Share of a forecast's paths that follow reference runs, which were found near the log or named."""
     helps = 0.5 * (1.0 + math.tanh(0.5 * transfer.gain))  # the logistic function
     return 0.0 if searched and helps < LEAST_HELP else MOST_SHARE * helps
 
 
 def with_effect(paths: RewardPaths, future: FutureGrid, known: JointReading, reward: RewardRange) -> np.ndarray:
-    """Rows of paths, shifted by the effect of the data where their order is shared, shape (draws, h).
-
-    Args:
-        paths: Paths of the rows to come, shape (draws, h).
-        future: Future rows.
-        known: The run with its reference runs.
-        reward: Range of the reward.
-    """
+    """Rows of paths, shifted by the effect of the data where their order is shared, shape (draws, h)."""
     if known.order is None or known.curve is None:
         return paths.rows.copy()
     effect = known.order.at(np.stack([future.step, future.window]))

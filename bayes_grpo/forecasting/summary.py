@@ -69,14 +69,7 @@ class Reach:
 
 
 def reach_of(forecast: Forecast, reward: float) -> Reach:
-    """When a forecast's paths reach a value.
-
-    Args:
-        forecast: The forecast.
-        reward: The value, in the unit of the reward.
-
-    Returns:
-        The steps, between two rows of the forecast by a straight line.
+    """When a forecast's paths reach a value; between two rows of the forecast by a straight line.
 
     Raises:
         SettingError: The value is not a finite number, or lies outside the reward's range.
@@ -107,15 +100,9 @@ def reach_of(forecast: Forecast, reward: float) -> Reach:
 
 
 def crossings(step: np.ndarray, path: np.ndarray, target: float) -> np.ndarray:
-    """First step at which each path is at or above a value; infinity where it never is.
+    """First step at which each path is at or above a value, shape (draws,); infinity where it never is.
 
-    Args:
-        step: Steps, shape (h,), increasing.
-        path: Paths, shape (draws, h), straight between steps.
-        target: The value.
-
-    Returns:
-        Shape (draws,); the first step for a path that starts there.
+    Paths, shape (draws, h), are straight between steps, shape (h,); one that starts there has the first step.
     """
     done = path >= target
     first = done.argmax(axis=1)

@@ -57,12 +57,7 @@ class GroupSettings(NamedTuple):
 
 
 def correlation_of(level: NoiseLevel | None, group_size: float) -> tuple[float, bool]:
-    """Intraclass correlation of completions of one prompt, and whether it comes from the log.
-
-    Args:
-        level: Noise of a typical row as the log shows it; None where it does not.
-        group_size: G of the log.
-    """
+    """Intraclass correlation of completions of one prompt in groups of such a size; whether it comes from the log."""
     if level is None or group_size < 2 or level.evidence != BY_GROUPS.name:
         return BY_LEVEL.correlation, False
     return (level.design - 1.0) / (group_size - 1.0), True
@@ -71,11 +66,8 @@ def correlation_of(level: NoiseLevel | None, group_size: float) -> tuple[float, 
 def row_noises(present: GroupSettings, planned: GroupSettings, correlation: float, sd: float) -> tuple[RowNoise, ...]:
     """Noise of a row at the present settings, at other group sizes of equal cost and at the planned settings.
 
-    Args:
-        present: The present settings, both known.
-        planned: The planned ones; a setting that is None stays as it is.
-        correlation: ρ, in [0, 1].
-        sd: Standard deviation of a row at present, reward; NaN where it is unknown.
+    A planned setting that is None stays as it is. ``correlation`` is ρ; ``sd`` is that of a row at present, NaN where
+    it is unknown.
 
     Raises:
         SettingError: A group size or a number of prompts below 1.

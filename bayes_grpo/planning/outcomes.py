@@ -46,12 +46,7 @@ class FailureRegression(NamedTuple):
     rates: tuple[float, ...]
 
     def probability(self, ratio: float, learning_rate: float) -> float:
-        """P(fails) in a new repository; the normal integral of the logistic by its usual approximation.
-
-        Args:
-            ratio: New learning rate over the one that worked, positive.
-            learning_rate: The one that worked, under Adam.
-        """
+        """P(fails) in a new repository at a new over a present learning rate, which worked."""
         x = np.array([1.0, math.log(ratio), math.log(learning_rate / self.reference_rate)])
         variance = float(x @ np.array(self.covariance) @ x) + self.repository_sd**2
         return float(expit(x @ np.array(self.mean) / math.sqrt(1.0 + math.pi * variance / 8.0)))
@@ -92,13 +87,9 @@ class OtherRuns(NamedTuple):
 def outcomes_of_similar_changes(
     setting: ChangedSetting, ratio: float, learning_rate: float = math.nan, planned: bool = False
 ) -> OtherRuns:
-    """Counts of public pairs with about the same change, and P(fails) of a changed learning rate.
+    """Counts of public pairs with about the same change of one setting, and P(fails) of a changed learning rate.
 
-    Args:
-        setting: The setting that changes alone.
-        ratio: New value over present value, positive.
-        learning_rate: Present highest learning rate under Adam; NaN where it is unknown or of another optimizer.
-        planned: Whether the change is planned.
+    ``learning_rate`` is the present highest one under Adam; NaN where it is unknown or of another optimizer.
     """
     cases = [PairCount(*row) for row in _outcomes()["cases"][setting]]
     near = [case for case in cases if _is_similar_change(math.log(case.ratio), math.log(ratio))]

@@ -158,12 +158,7 @@ def plan(
 
 
 def run_failed(run: Run, table: Series) -> bool:
-    """True if a run failed: its rows collapsed, or its diagnosis finds a failure more probably than not.
-
-    Args:
-        run: The run.
-        table: Its rows.
-    """
+    """True if a run failed: its rows collapsed, or its diagnosis finds a failure more probably than not."""
     return rows_collapsed(table.y) or failure_of(probabilities_of(RunView.of(run))) is not None
 
 

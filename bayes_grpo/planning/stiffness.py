@@ -36,11 +36,7 @@ class FittedStiffness(NamedTuple):
 
 
 def stiffness_of_fit(fit: Fit, learning_rate: float | None = None) -> FittedStiffness:
-    """Stiffness from the fitted learning time.
-
-    Args:
-        fit: A fit of a run with a known learning rate.
-        learning_rate: Highest learning rate of the fitted run, where its log lacks it.
+    """Stiffness from the fitted learning time; ``learning_rate`` is the run's highest where its log lacks it.
 
     Raises:
         SettingError: The fitted run's learning rate is unknown, or its regime has no learning time.

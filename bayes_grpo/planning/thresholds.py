@@ -70,11 +70,7 @@ class Threshold:
 
 
 def gains_of(settings: PlannedSettings, stiffness: ArrayLike) -> np.ndarray:
-    """Draws of the planned gain g = η K, shape (draws,).
-
-    Args:
-        settings: The planned settings; without a learning rate the stiffness counts as that at its own rate.
-        stiffness: K per unit learning rate and step, a value or draws; Adam: in preconditioned units.
+    """Draws of the planned gain g = η K; without a learning rate the stiffness counts as that at its own rate.
 
     Raises:
         SettingError: A learning rate or a stiffness that is not positive.
@@ -90,10 +86,6 @@ def gains_of(settings: PlannedSettings, stiffness: ArrayLike) -> np.ndarray:
 
 def thresholds_of(settings: PlannedSettings, gains: np.ndarray) -> tuple[Threshold, ...]:
     """The three thresholds of planned settings, against draws of the gain.
-
-    Args:
-        settings: The planned settings.
-        gains: Draws of the planned gain, shape (draws,).
 
     Raises:
         SettingError: A setting is out of range.
@@ -121,12 +113,7 @@ def thresholds_of(settings: PlannedSettings, gains: np.ndarray) -> tuple[Thresho
 
 
 def largest_refresh_interval(settings: PlannedSettings, gain: float) -> int:
-    """Largest refresh interval up to which a gain is stable; 0 for none, `LONGEST_REFRESH` where that one is stable.
-
-    Args:
-        settings: The planned settings.
-        gain: The planned gain.
-    """
+    """Largest refresh interval up to which a gain is stable; 0 for none, `LONGEST_REFRESH` where that one is stable."""
     for steps in range(1, LONGEST_REFRESH + 1):
         if _unstable(gain, settings.momentum, steps, settings.lag_exposure):
             return steps - 1
@@ -134,12 +121,7 @@ def largest_refresh_interval(settings: PlannedSettings, gain: float) -> int:
 
 
 def largest_momentum(settings: PlannedSettings, stiffness: float) -> float:
-    """Largest momentum up to which the other settings are stable; NaN for none, 1 where all below 1 are stable.
-
-    Args:
-        settings: The planned settings.
-        stiffness: K per unit learning rate and step.
-    """
+    """Largest momentum up to which the other settings are stable; NaN for none, 1 where all below 1 are stable."""
     rate = 1.0 if math.isnan(settings.learning_rate) else settings.learning_rate
     steps = math.ceil(settings.refresh_interval)
 

@@ -77,11 +77,7 @@ class SmoothCurve:
 
 
 def cuts_of(tables: Sequence[Series]) -> np.ndarray:
-    """Steps between which no stretch of any run has more than `_STRETCH` rows.
-
-    Args:
-        tables: Rows of the runs.
-    """
+    """Steps between which no stretch of any run has more than `_STRETCH` rows."""
     gaps = [float(np.median(np.diff(t.step))) for t in tables if len(t.step) > 1]
     width = _STRETCH * min(gaps, default=1.0)
     first = min(t.step[0] for t in tables)
@@ -90,12 +86,7 @@ def cuts_of(tables: Sequence[Series]) -> np.ndarray:
 
 
 def smooth_curve(table: Series, cuts: np.ndarray | None = None) -> SmoothCurve | None:
-    """Course and noise of a run; None where its rows do not scatter or are too few.
-
-    Args:
-        table: Rows.
-        cuts: Steps at which stretches begin; by default those of the run alone.
-    """
+    """Course and noise of a run, in stretches between cuts; None where its rows do not scatter or are too few."""
     cuts = cuts_of([table]) if cuts is None else cuts
     place = np.searchsorted(cuts, table.step)
     parts = {int(k): np.flatnonzero(place == k) for k in np.unique(place)}

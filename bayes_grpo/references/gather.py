@@ -64,12 +64,7 @@ class ReferenceRuns:
 
 
 def gather_references(run: Run, table: Series, sources: RunSources) -> ReferenceRuns:
-    """The reference runs of a run among those that are named.
-
-    Args:
-        run: The run.
-        table: Its rows as far as it is looked at.
-        sources: Where reference runs are. Settings of the run's own call do not hold for them.
+    """The reference runs of a run among those that are named; settings of the run's own call do not hold for them.
 
     Raises:
         LogReadError: A path that was named does not exist or cannot be read.
@@ -96,9 +91,7 @@ def gather_references(run: Run, table: Series, sources: RunSources) -> Reference
 def named_runs(sources: RunSources, read: Mapping[str, Any] | None = None) -> tuple[list[Run], list[ExcludedRun]]:
     """Runs behind files, folders, stores and patterns, each once; and files in folders that are no logs.
 
-    Args:
-        sources: Where the runs are.
-        read: Keyword arguments of `bayes_grpo.read_log`.
+    ``read`` are keyword arguments of `bayes_grpo.read_log`.
 
     Raises:
         LogReadError: A path that was named does not exist or cannot be read.
@@ -125,14 +118,7 @@ def named_runs(sources: RunSources, read: Mapping[str, Any] | None = None) -> tu
 
 
 def incomparable_reason(run: Run, table: Series, other: Run, rows: Series) -> str:
-    """Why the rewards of two runs cannot be compared; "" where they can.
-
-    Args:
-        run: A run.
-        table: Its rows.
-        other: Another run.
-        rows: Its rows.
-    """
+    """Why the rewards of two runs, by their rows, cannot be compared; "" where they can."""
     if table.signal != rows.signal:
         return f"another signal: {rows.signal} in place of {table.signal}"
     _, one, two = np.intersect1d(table.step, rows.step, return_indices=True)

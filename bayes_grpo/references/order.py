@@ -46,12 +46,7 @@ def window_of(curve: SmoothCurve, stretch: Segment) -> Windows:
 
 
 def overlap(a: Windows, b: Windows) -> np.ndarray:
-    """Correlation of the step effects in rows of two runs, were there no other noise, shape (n, m).
-
-    Args:
-        a: Steps at which rows end, and steps averaged into each, shape (2, n).
-        b: The same of the other run, shape (2, m).
-    """
+    """Correlation of the step effects in rows of two runs, were there no other noise, shape (n, m)."""
     (end, width), (other_end, other_width) = a, b
     w = np.maximum(width, INSTANT)[:, None]
     v = np.maximum(other_width, INSTANT)[None, :]
@@ -128,11 +123,8 @@ def best_group(score: np.ndarray, information: np.ndarray) -> tuple[list[int], f
 def threshold(runs: int, rows: float) -> float:
     """Standard deviations that the best group of so many runs exceeds by chance with a probability of 5%.
 
-    A fit to simulations of 2 to 60 runs and 10 to 1,000 rows, within 7% of each.
-
-    Args:
-        runs: Number of runs.
-        rows: What a pair of them says, in white rows: products of few rows have long tails.
+    A fit to simulations of 2 to 60 runs and 10 to 1,000 rows, within 7% of each. Rows are the white ones of a pair of
+    runs: products of few rows have long tails.
     """
     return 0.47 + 0.46 * math.sqrt(runs) + 0.76 * math.log(runs) + 0.38 * (runs - 2) / math.sqrt(rows)
 
@@ -169,11 +161,7 @@ class DataOrder:
         return share_interval(self.probability)
 
     def at(self, windows: Windows) -> StepEffect:
-        """Effects on rows.
-
-        Args:
-            windows: Steps at which the rows end and steps averaged into each, shape (2, n).
-        """
+        """Effects on rows of such windows."""
         mean, var = np.zeros(windows.shape[1]), np.ones(windows.shape[1])
         for start, end, known, cov in self.effects:
             on = incidence_of(windows, (start, end))
@@ -190,22 +178,13 @@ def share_interval(probability: np.ndarray) -> Interval:
 
 
 def orders_of(curves: Sequence[SmoothCurve]) -> list[DataOrder]:
-    """The orders of data that several of the runs share, the clearest first.
-
-    Args:
-        curves: Runs, cut at the same steps.
-    """
+    """The orders of data that several of the runs, cut at the same steps, share, the clearest first."""
     groups = _groups_of_one_order(*_scores_of_pairs(curves)) if len(curves) > 1 else []
     return [order_among(curves, members) for members in groups]
 
 
 def order_among(curves: Sequence[SmoothCurve], members: Sequence[int]) -> DataOrder:
-    """The order that some runs share.
-
-    Args:
-        curves: All runs, cut at the same steps.
-        members: Places of those that share it.
-    """
+    """The order that some of the runs, cut at the same steps, share: those at the places of ``members``."""
     from scipy.special import softmax  # here: without reference runs a forecast needs no SciPy
 
     blocks = blocks_of([curves[i] for i in members])
@@ -217,13 +196,7 @@ def order_among(curves: Sequence[SmoothCurve], members: Sequence[int]) -> DataOr
 
 
 def order_of(run: SmoothCurve, orders: Sequence[DataOrder], others: int) -> DataOrder | None:
-    """The order that a run shares with a probability of at least `CERTAIN`; None where it shares none.
-
-    Args:
-        run: The run as far as it has come.
-        orders: Orders of its reference runs.
-        others: Reference runs that share none of them.
-    """
+    """The order that a run shares with a probability of at least `CERTAIN`; ``others`` reference runs share none."""
     from scipy.special import softmax
 
     score = [math.log(others + NONE)]
@@ -289,14 +262,10 @@ class EffectBlock:
 
 
 def share_likelihood(blocks: Sequence[EffectBlock], shares: np.ndarray = SHARE_GRID) -> np.ndarray:
-    """Log likelihood of the rows of runs at every share, less that without sharing, shape (shares,).
+    """Log likelihood of the rows of runs at every share below 1, less that without sharing, shape (shares,).
 
     The runs' noises may all be larger or smaller by one factor, which is integrated out: where much is shared, one draw
     of the effects made them what they are.
-
-    Args:
-        blocks: Rows of runs that share an order.
-        shares: Shares below 1.
     """
     count = sum(len(y) - 1 for block in blocks for y, *_ in block.parts)  # a level is free in every stretch
     square, log_det = np.zeros(1 + len(shares)), np.zeros(1 + len(shares))
@@ -309,11 +278,7 @@ def share_likelihood(blocks: Sequence[EffectBlock], shares: np.ndarray = SHARE_G
 
 
 def atoms_of(windows: Sequence[Windows]) -> tuple[np.ndarray, np.ndarray]:
-    """Pieces of steps that no row of any run divides, each in at least one row: where they begin and end.
-
-    Args:
-        windows: Steps at which rows end and steps averaged into each, of every run.
-    """
+    """Pieces of steps that no row of any run divides, each in at least one row: where they begin and end."""
     low = np.concatenate([end - np.maximum(width, INSTANT) for end, width in windows])
     high = np.concatenate([end for end, _ in windows])
     edge = np.unique(np.round(np.concatenate([low, high]), 7))

@@ -48,14 +48,7 @@ class JointReading:
     searched: bool = False
 
     def transfer_forecast(self, step: np.ndarray, window: np.ndarray) -> TransferForecast | None:
-        """Forecast of the run's future rows from its reference runs.
-
-        None where fewer than two of them extend beyond its last row.
-
-        Args:
-            step: Steps at which the rows to come end, shape (h,).
-            window: Steps averaged into each, shape (h,).
-        """
+        """Forecast of the run's future rows; None where fewer than two reference runs extend beyond its last row."""
         t, order = self.table, self.order
         both = np.stack([np.concatenate([t.step, step]), np.concatenate([t.window, window])])
         effect = None if order is None else (order.at(both), order.share.median)
@@ -63,12 +56,7 @@ class JointReading:
 
 
 def read_jointly(table: Series, references: ReferenceRuns) -> JointReading:
-    """Reads a run together with its reference runs.
-
-    Args:
-        table: Rows of the run so far; later rows are not used.
-        references: Its reference runs, with all of their rows.
-    """
+    """Reads the rows of a run so far, and no later ones, together with all rows of its reference runs."""
     cuts = cuts_of([table, *(rows for _, rows in references.runs)])
     names = []
     curves = []
@@ -147,8 +135,7 @@ def transfer_forecast(
         step: Steps at which the run's rows and those to come end, shape (n + h,).
         y: The run's rows, shape (n,).
         references: Smooth curves of its reference runs, to their ends.
-        order: Effects of the data on all rows, and their share of a row's noise variance; None where no order of data
-            is shared.
+        order: Effects of the data on all rows, and their share of a row's noise variance; None without a shared order.
     """
     n = len(y)
     used = [j for j, c in enumerate(references) if _reaches(c, step[:n])]

@@ -54,9 +54,5 @@ def anchor(term: str) -> str:
 
 
 def chosen(used: Iterable[str]) -> dict[str, str]:
-    """The entries that a page uses, in alphabetical order.
-
-    Args:
-        used: Terms.
-    """
+    """The entries that a page uses, in alphabetical order."""
     return {term: GLOSSARY[term] for term in sorted(set(used), key=str.lower) if term in GLOSSARY}

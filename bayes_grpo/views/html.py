@@ -79,12 +79,7 @@ class FigureImage(NamedTuple):
 
 
 def html_of(document: Document, images: dict[Drawing, FigureImage | None] | None = None) -> str:
-    """The document as HTML; all text in it is escaped.
-
-    Args:
-        document: The document.
-        images: Figures that were drawn already; those that are drawn now are added.
-    """
+    """The document as HTML, all text escaped; ``images`` are figures drawn already, to which new ones are added."""
     from matplotlib import rc_context
 
     images = {} if images is None else images

@@ -15,11 +15,7 @@ _DOTS = 80
 
 
 def html_of_result(result: Any) -> str:
-    """HTML of a result's document; all text in it is escaped.
-
-    Args:
-        result: A result.
-    """
+    """HTML of a result's document; all text in it is escaped."""
     try:
         document = view(result)
     except (BayesGrpoError, TypeError) as error:  # too few rows, or nothing that shows it

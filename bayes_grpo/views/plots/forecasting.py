@@ -75,18 +75,7 @@ def plot_overview(
     events: Mapping[str, float],
     figure: Canvas | None = None,
 ) -> Canvas:
-    """Draws train and evaluation rewards with their levels, the forecast, and marked events on one axis.
-
-    Args:
-        run: The run.
-        paths: Its paths, whose medians are the levels; None without them.
-        forecast: The forecast; None without one.
-        events: Label → step.
-        figure: Empty figure to draw on; a new one if None.
-
-    Returns:
-        The figure; a new one is not registered with pyplot.
-    """
+    """Draws train and evaluation rewards with their levels, the forecast, and marked events on one axis."""
     figure, axes = one_panel(figure, (9.2, 3.7), vertical="reward")
     if forecast is not None:
         _draw_fan(axes, forecast)

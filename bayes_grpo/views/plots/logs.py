@@ -48,16 +48,7 @@ def plot_run(run: RunLike, figure: Canvas | None = None) -> Canvas:
 
 
 def plot_signal(run: Run, name: str, figure: Canvas | None = None) -> Canvas:
-    """Draws one signal of a run as logged.
-
-    Args:
-        run: The run.
-        name: The signal.
-        figure: Empty figure to draw on; a new one if None.
-
-    Returns:
-        The figure; a new one is not registered with pyplot.
-    """
+    """Draws one signal of a run as logged."""
     figure, axes = one_panel(figure, (3.6, 2.4), name.replace("_", " "))
     _draw(axes, run.step, run.signals[name], name)
     return figure

@@ -21,15 +21,7 @@ _MORE = ("#1d4ed8", "#a16207", "#0f766e", "#7c3aed", "#be123c", "#4d7c0f", "#0e7
 
 
 def plot_rollouts(summary: RolloutSummary, figure: Canvas | None = None) -> Canvas:
-    """Draws what each part has added to the reward, stacked upwards where it added and downwards where it took.
-
-    Args:
-        summary: The summary.
-        figure: Empty figure, or part of one, to draw on; a new one if None.
-
-    Returns:
-        The figure; a new one is not registered with pyplot.
-    """
+    """Draws what each part has added to the reward, stacked upwards where it added and downwards where it took."""
     figure, axes = one_panel(figure, (9.2, 4.4), vertical="reward")
     if summary.gain is not None and summary.gain.course.changes:
         _draw_areas(axes, summary.gain)

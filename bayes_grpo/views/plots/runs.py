@@ -31,15 +31,7 @@ _DISTINCT = 10
 
 
 def plot_sweep(family: Sweep, figure: Canvas | None = None) -> Canvas:
-    """Draws the rows and the curve of every run, colored by the first varied setting.
-
-    Args:
-        family: The family.
-        figure: Empty figure, or part of one, to draw on; a new one if None.
-
-    Returns:
-        The figure; a new one is not registered with pyplot.
-    """
+    """Draws the rows and the curve of every run, colored by the first varied setting."""
     import matplotlib as mpl
 
     figure, axes = one_panel(figure, (9.2, 4.6), "rows and smooth curves", reward_words(family.signal))
@@ -59,15 +51,7 @@ def plot_sweep(family: Sweep, figure: Canvas | None = None) -> Canvas:
 
 
 def plot_compare_runs(compared: Compared, figure: Canvas | None = None) -> Canvas:
-    """Draws the rows and the curves of the runs of two recipes; the legend has the levels and the status of each run.
-
-    Args:
-        compared: The comparison.
-        figure: Empty figure, or part of one, to draw on; a new one if None.
-
-    Returns:
-        The figure; a new one is not registered with pyplot.
-    """
+    """Draws rows and curves of the runs of two recipes; the legend has the levels and the status of each run."""
     title = f"rows and underlying rewards ({LEVEL:.0%} bands), A blue and B orange"
     figure, axes = one_panel(figure, (9.2, 5.2), title, reward_words(compared.signal))
     readings = [x for of_recipe in compared.readings.values() for x in of_recipe]
