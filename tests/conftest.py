@@ -4,7 +4,6 @@ import json
 import math
 import os
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from hypothesis import settings
 
 from bayes_grpo.logs.run import Run
 from tests.helpers.runs import make_run, steps
-from tests.helpers.selection import part, pieces_of, rooms_of, shard
+from tests.helpers.selection import part, rooms_of, shard
 
 CACHE = "BAYES_GRPO_CACHE"
 # Where bytecode may not be kept, every worker and every process of a test would compile its packages anew.
@@ -80,11 +79,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if chosen := config.getoption("--part"):
         here = Path(__file__).parent
         thorough = [item for item in items if item.get_closest_marker("thorough")]
-        pieces = dict(zip(thorough, pieces_of(x.path.relative_to(here).as_posix() for x in thorough), strict=True))
         rooms = rooms_of(str(config.getoption("--changed")).split())
-        wanted = set(shard(Counter(pieces.values()), *chosen, rooms=rooms))
-        config.hook.pytest_deselected(items=[item for item in thorough if pieces[item] not in wanted])
-        items[:] = [item for item in items if item not in pieces or pieces[item] in wanted]
+        kept = shard((item.path.relative_to(here).as_posix() for item in thorough), *chosen, rooms=rooms)
+        left_out = [item for item, stays in zip(thorough, kept, strict=True) if not stays]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,9 +1,9 @@
 """The default run is short, and still touches every public function and command, every format and every regime."""
 
 import re
-from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 import typer.main
 
@@ -14,7 +14,7 @@ from docs._ext.generated import public_names
 from tests.dynamics import test_likelihood
 from tests.helpers.pages import ROOT
 from tests.helpers.samples import samples_in
-from tests.helpers.selection import PIECE, few, part, pieces_of, rooms_of, shard
+from tests.helpers.selection import PIECE, few, part, rooms_of, shard
 from tests.logs import test_formats
 from tests.logs.test_samples import FILES
 from tests.regimes import test_distribution
@@ -62,15 +62,14 @@ def test_these_have_all_their_cases(test, cases):
     assert [c for c in given if c not in marked] == cases if cases else marked
 
 
+FILES_OF_TESTS = [f"{room}/test_{i}.py" for room in ("cli", "fitting") for i in range(32) for _ in range(7)]
+
+
 def test_parts_are_all_and_none_is_twice_and_have_equally_many_tests():
-    pieces = pieces_of([f"cli/test_{i % 7}.py" for i in range(400)])
-    tests = Counter(pieces)
-    assert max(tests.values()) == PIECE
-    found = [shard(tests, *part(f"{commit}/8")) for commit in range(41, 49)]
-    assert sorted(x for names in found for x in names) == sorted(tests)
-    length = [sum(tests[x] for x in names) for names in found]
-    assert max(length) - min(length) <= PIECE
-    assert shard(tests, *part("49/8")) == found[0]
+    found = np.array([shard(FILES_OF_TESTS, *part(f"{commit}/8")) for commit in range(41, 49)])
+    assert (found.sum(axis=0) == 1).all()
+    assert np.ptp(found.sum(axis=1)) <= PIECE
+    assert shard(FILES_OF_TESTS, *part("49/8")) == found[0].tolist()
     for wrong in ("3", "a/3", "1/0"):
         with pytest.raises(ValueError, match=r"unpack|invalid literal|at least one part"):
             part(wrong)
@@ -79,16 +78,15 @@ def test_parts_are_all_and_none_is_twice_and_have_equally_many_tests():
 def test_rooms_whose_code_changed_bring_half_as_many_tests_as_the_part_has():
     changed = ["bayes_grpo/fitting/fit.py", "bayes_grpo/report.py", "tests/rows/test_rows.py", "docs/a.md", "README.md"]
     assert rooms_of(changed) == {"fitting", "report"}
-    tests = Counter(
-        pieces_of(f"{room}/test_{i}.py" for room in ("cli", "fitting") for i in range(32) for _ in range(8))
+    alone, more = (
+        np.array([shard(FILES_OF_TESTS, number, 8, rooms) for number in range(8)]) for rooms in (set(), {"fitting"})
     )
-    parts = [shard(tests, number, 8, {"fitting"}) for number in range(8)]
-    alone = [shard(tests, number, 8) for number in range(8)]
-    more = [set(a) - set(b) for a, b in zip(parts, alone, strict=True)]
-    assert [len(x) for x in more] == [16] * 8
-    assert {name.split("/")[0] for x in more for name in x} == {"fitting"}
-    assert len({name for x in more for name in x}) > 4
-    assert shard(tests, 3, 8, {"nothing"}) == alone[3]
+    added = more & ~alone
+    assert (more >= alone).all()
+    assert np.abs(added.sum(axis=1) - alone.sum(axis=1) / 2).max() <= 2 * PIECE
+    assert {FILES_OF_TESTS[i].split("/")[0] for i in np.flatnonzero(added.any(axis=0))} == {"fitting"}
+    assert added.any(axis=0).sum() > added.sum(axis=1).max()
+    assert shard(FILES_OF_TESTS, 3, 8, {"nothing"}) == alone[3].tolist()
 
 
 def test_a_case_that_is_kept_has_to_be_there():

@@ -11,7 +11,7 @@ from smolgp.kernels.integrated import IntegratedSHO
 from bayes_grpo.dynamics import kalman
 from tests.dynamics.test_likelihood import oscillator_space, rows_with
 
-pytestmark = pytest.mark.usefixtures("double_precision")
+pytestmark = [pytest.mark.thorough, pytest.mark.usefixtures("double_precision")]
 OMEGA, NOISE, FLUCTUATION = 0.05, 0.05, 0.03
 FIXED = 0.6
 BEFORE = 10_000.0

@@ -1,7 +1,7 @@
 """Which of many cases a newcomer waits for; `.ci/run` runs a part of the rest, which is marked `thorough`."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Set
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -58,41 +58,24 @@ def rooms_of(changed: Iterable[str]) -> set[str]:
     }
 
 
-def pieces_of(files: Iterable[str]) -> list[str]:
-    """The piece of each test, of the files that tests are in: a few of one file's tests, which share its fixtures."""
+def shard(files: Iterable[str], number: int, parts: int, rooms: Set[str] = frozenset()) -> list[bool]:
+    """Whether each test is in one part, given the files that the tests are in.
+
+    A few tests of a file stay together, since they share its fixtures. Of the folders named after rooms there are half
+    as many more: which ones goes round with the number, as the parts do.
+    """
     seen: Counter[str] = Counter()
     pieces = []
     for name in files:
-        pieces.append(f"{name}#{seen[name] // PIECE}")
+        pieces.append((name, seen[name] // PIECE))
         seen[name] += 1
-    return pieces
-
-
-def shards(tests: Mapping[str, int], parts: int) -> list[list[str]]:
-    """Pieces in parts of equally many tests: the largest first, each into the part that has fewest so far."""
-    found: list[list[str]] = [[] for _ in range(parts)]
-    total = [0] * parts
-    for name in sorted(tests, key=lambda x: (-tests[x], x)):
-        fewest = total.index(min(total))
-        found[fewest].append(name)
-        total[fewest] += tests[name]
-    return found
-
-
-def shard(tests: Mapping[str, int], number: int, parts: int, rooms: Set[str] = frozenset()) -> list[str]:
-    """One part of the pieces, and some of the folders named after rooms, half as many tests at most: time is bounded.
-
-    Which of the rooms' pieces those are goes round with the number, as the parts do.
-    """
-    own = shards(tests, parts)[number]
-    near = [name for name in sorted(tests) if name.split("/")[0] in rooms and name not in own]
+    size = Counter(pieces)
+    every = sorted(size, key=size.__getitem__, reverse=True)
+    own = every[number::parts]
+    near = [piece for piece in every if piece[0].split("/")[0] in rooms and piece not in own]
     first = number % max(1, len(near))
-    left = sum(tests.values()) // (2 * parts)
-    for name in near[first:] + near[:first]:
-        if tests[name] <= left:
-            own.append(name)
-            left -= tests[name]
-    return own
+    chosen = {*own, *(near[first:] + near[:first])[: len(own) // 2]}
+    return [piece in chosen for piece in pieces]
 
 
 def _thorough(value: Any) -> Any:

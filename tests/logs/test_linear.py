@@ -55,10 +55,17 @@ def worst(pattern: re.Pattern, ends: tuple[str, ...]) -> float:
 
 SLOWEST = tuple(
     f"logs.{name}"
-    for name in ("readers.console_verl._GOES_ON", "readers.console._HEADING", "lines._BAR_TEXT", "cells._STEP_CELL")
+    for name in (
+        *("readers.console_verl._GOES_ON", "readers.blocks._HEADING", "readers.blocks._RULED", "readers.blocks._DONE"),
+        *("lines._BAR_TEXT", "cells._STEP_CELL"),
+    )
 )
 """Patterns with so many parts that all their strains take seconds."""
 FOREIGN = tuple(n for n in PATTERNS if n.startswith(("logs.", "stores.", "common.")) and n not in SLOWEST)
+
+
+def test_the_slowest_patterns_are_there():
+    assert set(SLOWEST) <= set(PATTERNS)
 
 
 @pytest.mark.parametrize("name", few(PATTERNS, *FOREIGN))
