@@ -94,8 +94,3 @@ def test_numbers_near_the_largest_give_no_warning():
             ]
             with suppress(BayesGrpoError):
                 read_log(rows)
-
-
-def test_a_counter_of_the_whole_training_goes_before_one_of_each_epoch(write):
-    rows = [{"epoch": i // 3, "step": i % 3, "global_step": 2 * i + 2, "reward": i / 10} for i in range(9)]
-    assert_read(read_log(write("log.jsonl", rows)), "'global_step' goes on", step=range(2, 20, 2))
