@@ -22,16 +22,11 @@ from bayes_grpo.logs.run import Run, row_windows
 from bayes_grpo.logs.settings import Provenance, Setting, Settings
 from bayes_grpo.logs.steps import counter_of
 from bayes_grpo.logs.table import COMPLETION_TEXTS, GROUP_KEYS
-from bayes_grpo.logs.trainers import GENERIC
 from bayes_grpo.logs.trainings import chosen_training, closing_rows
 from bayes_grpo.logs.unused import suggested_keys, unused_keys
 
 _SHARE = 0.8
 _LEAST_GROUPS = 3
-_ROWS_AT_LIMIT = 5
-"""Rows from which on a length that most of them reach is a limit."""
-_LEAST_LIMIT = 16
-"""Tokens below which completions are equally long because their answers are."""
 
 
 @np.errstate(over="ignore", invalid="ignore")  # a log may hold numbers whose difference is none
@@ -67,7 +62,6 @@ def assemble(
             f"the log, or name another key with {MENDING}",
             mended_by=column("reward"),
         )
-    run = _with_limit(run, columns)
     closed = bool(closing.any()) and not np.any(np.isfinite(columns.train["reward"][np.flatnonzero(closing)[-1] :]))
     settings = resolve_settings(parsed, columns, run, sidecar, user, closed)
     parts = (*(COMPONENT + name for name in run.components), *(ENVIRONMENT + name for name in run.environments))
@@ -124,32 +118,6 @@ def _by_group(columns: Columns) -> Columns:
             mended_by=column("step"),
         )
     return columns
-
-
-def _with_limit(run: Run, columns: Columns) -> Run:
-    """The run, noted where a length limit cuts completions that the logged share of cut ones does not count.
-
-    Such a share is of another limit and is left out. Where a completion that ended by itself was as long, as TRL logs
-    it, there is no limit.
-    """
-    keys, index = columns.keys, columns.index
-    longest = run.values("completion_length_max")
-    longest = longest[np.isfinite(longest)]
-    cut = run.values("completions_clipped_ratio")
-    if len(longest) < _ROWS_AT_LIMIT or np.any(np.nan_to_num(cut) > 0.0):
-        return run
-    at_limit = float(np.mean(longest == longest.max()))
-    ended = index.table.column(index.first(("completions/max_terminated_length",), GENERIC.prefixes) or "")
-    if at_limit < _SHARE or longest.max() < _LEAST_LIMIT or np.any(ended == longest.max()):
-        return run
-    note = (
-        f"the longest completion has {longest.max():g} tokens in {at_limit:.0%} of the rows "
-        f"({clean(keys['completion_length_max'])!r}): a length limit cuts completions"
-    )
-    if "completions_clipped_ratio" in run.signals:
-        note += f"; {clean(keys['completions_clipped_ratio'])!r}, 0 throughout, is of another limit and left out"
-    signals = {k: v for k, v in run.signals.items() if k != "completions_clipped_ratio"}
-    return replace(run, signals=signals, notes=(*run.notes, note))
 
 
 def _rare_reward_note(columns: Columns, run: Run, settings: Settings) -> tuple[str, ...]:

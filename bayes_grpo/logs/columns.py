@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from bayes_grpo.logs.keyindex import KeyIndex
+from bayes_grpo.logs.signals import SIGNALS
 from bayes_grpo.logs.trainer import Trainer
 
 COMPONENT, ENVIRONMENT = "rewards/", "environments/"
@@ -52,7 +53,14 @@ class Columns:
     evaluated: frozenset[str] = frozenset()
     definitions: dict[str, str] = field(default_factory=dict)
 
-    def use(self, name: str, keys: Sequence[str], text: str = "") -> None:
-        """Keeps in mind from which raw keys a column is, and how they are combined."""
+    def use(self, name: str, keys: Sequence[str], text: str = "", short: str = "") -> np.ndarray:
+        """Records from which raw keys a column is, how they are combined, and the short name of its definition.
+
+        Returns:
+            The numbers under the first key, shape (n,).
+        """
         self.raw[name] = keys
         self.keys[name] = text or keys[0]
+        if name in SIGNALS:
+            self.definitions[name] = SIGNALS[name].word(short)
+        return self.index.table.column(keys[0])

@@ -24,12 +24,7 @@ def is_of_rewards(stem: str) -> bool:
 
 
 def with_rewards_of_name(found: Parsed, stem: str) -> Parsed:
-    """Rows whose mean, and the other statistics beside it, are named for rewards where only the file's name says so.
-
-    Args:
-        found: What was read from the file.
-        stem: The name of the file, without its ending.
-    """
+    """Rows with a mean and other statistics, named for rewards where only the name of the file, ``stem``, says so."""
     if not is_of_rewards(stem) or names_reward(found.table.keys):
         return found
     of = {key: _STATISTICS[normal(key)] for key in found.table.keys if normal(key) in _STATISTICS}

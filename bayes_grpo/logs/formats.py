@@ -101,6 +101,11 @@ class Source:
     data: bytes
     attached: Mapping[str, bytes] = field(default_factory=dict)
 
+    @property
+    def content(self) -> tuple[bytes, ...]:
+        """Its bytes and those of the files that belong to it, in the order of their names."""
+        return (self.data, *(data for _, data in sorted(self.attached.items())))
+
     @cached_property
     def text(self) -> str:
         """The file as text; undecodable bytes are replaced, NUL bytes, which a disk leaves, left out. "" of a store."""

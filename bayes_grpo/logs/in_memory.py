@@ -15,10 +15,10 @@ import numpy as np
 
 from bayes_grpo.common.errors import LogReadError, MissingExtraError
 from bayes_grpo.common.text import clean, counted
-from bayes_grpo.logs.formats import Parsed, parsed_rows
+from bayes_grpo.logs.formats import Parsed
 from bayes_grpo.logs.keyindex import without_nan
 from bayes_grpo.logs.options import flat_config
-from bayes_grpo.logs.row_shapes import parsed_columns, usual_rows
+from bayes_grpo.logs.row_shapes import parsed_columns, parsed_records
 from bayes_grpo.logs.table import flatten
 
 _TRACKER_ROWS, _TRAINER_ROWS = "scan_history", "log_history"
@@ -66,8 +66,7 @@ def _of_tracker(run: Any) -> Parsed:
 
 
 def _some_records(records: Iterable[Any]) -> Parsed:
-    shaped = usual_rows({str(k): v for k, v in x.items()} if isinstance(x, Mapping) else x for x in records)
-    found = parsed_rows(shaped.rows).noted(*shaped.notes)
+    found = parsed_records({str(k): v for k, v in x.items()} if isinstance(x, Mapping) else x for x in records)
     if not found.table.n:
         raise LogReadError("expected records of metrics, found none; log a step first")
     return found

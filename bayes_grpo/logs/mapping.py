@@ -16,7 +16,6 @@ from bayes_grpo.logs.evaluation_rows import evaluation_block
 from bayes_grpo.logs.keyindex import KeyIndex, normal
 from bayes_grpo.logs.reward_key import no_reward, reward_of
 from bayes_grpo.logs.reward_parts import components_of, environments_of, is_cost
-from bayes_grpo.logs.signals import SIGNALS, STANDARD
 from bayes_grpo.logs.steps import over_epochs, place_cut_row, second_counter, share_rollouts, step_of
 from bayes_grpo.logs.table import Table
 from bayes_grpo.logs.trainer import Derived, Trainer
@@ -83,29 +82,25 @@ def map_columns(table: Table, choices: Choices, hint: Trainer | None = None) -> 
     columns.train = {"reward": reward, **signals}
     place_cut_row(columns)
     share_rollouts(columns)
-    components = components_of(index, found or ())
-    columns.parts = _columns_of(index, COMPONENT, components, "reward functions")
-    for values in (*columns.train.values(), *columns.parts.values(), columns.evals):
+    for values in (*columns.train.values(), columns.evals):
         values[np.isinf(values)] = np.nan  # a sum of huge values
-    environments = environments_of(columns)
-    columns.parts |= _columns_of(index, ENVIRONMENT, environments, "environments")
-    columns.broken = _broken(columns, components)
-    for prefix, keys in ((COMPONENT, components), (ENVIRONMENT, environments)):
-        for name, key in keys.items():
-            cost = prefix == COMPONENT and is_cost(key, columns.parts[prefix + name])
-            columns.use(prefix + name, [key], f"-{key}" if cost else "")
-            if cost:
-                columns.parts[prefix + name] = -columns.parts[prefix + name]
+    _use_parts(columns, COMPONENT, components_of(index, found or ()), "reward functions")
+    columns.broken = _broken(columns)
+    _use_parts(columns, ENVIRONMENT, environments_of(columns), "environments")
     columns.counter = second_counter(columns)
     over_epochs(columns)
     return columns
 
 
-def _columns_of(index: KeyIndex, prefix: str, keys: Mapping[str, str], what: str) -> dict[str, np.ndarray]:
-    return dict(zip((prefix + k for k in keys), index.columns(list(keys.values()), what), strict=True))
+def _use_parts(columns: Columns, prefix: str, keys: Mapping[str, str], what: str) -> None:
+    """Adds parts of the reward; a cost is taken from it."""
+    for (name, key), values in zip(keys.items(), columns.index.columns([*keys.values()], what), strict=True):
+        cost = prefix == COMPONENT and is_cost(key, values)
+        columns.use(prefix + name, [key], f"-{key}" if cost else "")
+        columns.parts[prefix + name] = -values if cost else values
 
 
-def _broken(columns: Columns, components: Mapping[str, str]) -> dict[str, np.ndarray]:
+def _broken(columns: Columns) -> dict[str, np.ndarray]:
     """Where the trainer wrote what is no number, by canonical name; also under keys that never hold a number."""
     table = columns.index.table
     written = KeyIndex(table, numbers=False)
@@ -113,7 +108,6 @@ def _broken(columns: Columns, components: Mapping[str, str]) -> dict[str, np.nda
     for name in _SIGNALS:
         if name not in named and (key := _signal_key(written, columns.trainer, name)[0]) is not None:
             named[name] = [key]
-    named |= {COMPONENT + name: [key] for name, key in components.items()}
     found = {name: np.logical_or.reduce([table.broken(k) for k in keys]) for name, keys in named.items()}
     return {name: rows for name, rows in found.items() if rows.any()}
 
@@ -148,51 +142,41 @@ def _is_share(values: np.ndarray) -> bool:
 def _signals(columns: Columns, choices: Choices) -> dict[str, np.ndarray]:
     """Signals by the key that the user named, by the trainer's keys, or by all trainers'; then those put together."""
     index = columns.index
-    table = columns.index.table
     signals: dict[str, np.ndarray] = {}
     for name in _SIGNALS:
         key, short = _signal_key(index, columns.trainer, name)
-        if name in choices:
-            named = index.named(choices[name], name)
-            key, short = named, short if named == key else ""
-        if key == "train_loss" and "train_runtime" in table and name not in choices:
+        if name in choices and (named := index.named(choices[name], name)) != key:
+            key = named
+            short = ""
+        if key == "train_loss" and "train_runtime" in index.table and name not in choices:
             key = None  # the closing summary's mean loss over the whole run
         if key is not None:
-            columns.use(name, [key])
-            columns.definitions[name] = SIGNALS[name].word(short)
-            signals[name] = table.column(key)
+            signals[name] = columns.use(name, [key], short=short)
     # Combinations of keys: the trainer's own, then the others', whose keys scripts borrow.
     for derived in (d for t in (columns.trainer, *TRAINERS) for d in t.derived):
         if derived.signal not in signals and (values := _combined(columns, derived)) is not None:
             signals[derived.signal] = values
-    for flat_groups in (_without_contrast, _skipped_groups, _without_advantages):
-        if "frac_reward_zero_std" not in signals and (flat := flat_groups(columns)) is not None:
-            signals["frac_reward_zero_std"] = flat
-    for divergence in (_weighed_kl, _kl_of_loss):
-        if "kl" not in signals and (kl := divergence(columns)) is not None:
-            signals["kl"] = kl
+    ways = [("frac_reward_zero_std", way) for way in (_without_contrast, _skipped_groups, _without_advantages)]
+    for name, way in (*ways, ("kl", _weighted_kl), ("kl", _kl_of_loss)):
+        if name not in signals and (found := way(columns)) is not None:
+            signals[name] = found
     return signals
 
 
-_LOSS_OF_KL = ("loss_kl", "loss/kl")
-_LOSS_OF_POLICY = ("loss_pg", "loss/pg", "loss_policy", "loss/policy")
+_LOSS_TERMS = (("loss_kl", "loss/kl"), ("loss_pg", "loss/pg", "loss_policy", "loss/policy"), ("loss",))
 
 
 def _kl_of_loss(columns: Columns) -> np.ndarray | None:
     """The KL's term of a loss that is logged with its other term, shape (n,); None without these."""
-    key, *others = (columns.index.first(x, GENERIC.prefixes) for x in (_LOSS_OF_KL, _LOSS_OF_POLICY, ("loss",)))
-    if key is None or None in others:
-        return None
-    columns.use("kl", [key])
-    columns.definitions["kl"] = SIGNALS["kl"].word("penalty")
-    return columns.index.table.column(key)
+    key, *others = (columns.index.first(names, GENERIC.prefixes) for names in _LOSS_TERMS)
+    return None if key is None or None in others else columns.use("kl", [key], short="penalty")
 
 
 _POLICY_KL = ("policy_kl", "kl_policy", "policy/kl")
 _KL_WEIGHT = re.compile(r"^(?!.*adam)(?:.*[/_])?(?:(?:kl_)?beta|kl_(?:coeff?|weight|penalty_coeff?))(?:[/_]|$)")
 
 
-def _weighed_kl(columns: Columns) -> np.ndarray | None:
+def _weighted_kl(columns: Columns) -> np.ndarray | None:
     """The KL of the policy, shape (n,), where its weight in the loss is logged too; None without both.
 
     By itself the name says not whether the other policy is the reference or the one before the update.
@@ -201,10 +185,8 @@ def _weighed_kl(columns: Columns) -> np.ndarray | None:
     weight = next((k for words, k in columns.index.raw.items() if _KL_WEIGHT.search(words)), None)
     if key is None or weight is None or not np.nan_to_num(columns.index.table.column(weight)).any():
         return None
-    columns.use("kl", [key])
-    columns.definitions["kl"] = STANDARD
     columns.notes.append(f"took {key!r} for the KL to the reference, as {weight!r} weighs it")
-    return columns.index.table.column(key)
+    return columns.use("kl", [key])
 
 
 def _without_contrast(columns: Columns) -> np.ndarray | None:
@@ -214,14 +196,9 @@ def _without_contrast(columns: Columns) -> np.ndarray | None:
     """
     index = columns.index
     keys = [k for words, k in index.raw.items() if _CONTRAST.search(words) and _is_share(index.table.column(k))]
-    if len(keys) != 1 or np.all(np.nan_to_num(values := index.table.column(keys[0])) % 1.0 == 0.0):
+    if len(keys) != 1 or np.all(np.nan_to_num(index.table.column(keys[0])) % 1.0 == 0.0):
         return None
-    columns.use("frac_reward_zero_std", keys, f"1 - {keys[0]}")
-    columns.definitions["frac_reward_zero_std"] = STANDARD
-    return 1.0 - values
-
-
-_COUNTED_GROUPS = ("n_groups", "num_groups")
+    return 1.0 - columns.use("frac_reward_zero_std", keys, f"1 - {keys[0]}")
 
 
 def _skipped_groups(columns: Columns) -> np.ndarray | None:
@@ -229,11 +206,8 @@ def _skipped_groups(columns: Columns) -> np.ndarray | None:
 
     The count of all is the same in every row; None where neither that nor the sum of both is steadier than the other.
     """
-    first = columns.index.first
-    key, other = (
-        first(("skipped_groups", "n_skipped_groups"), GENERIC.prefixes),
-        first(_COUNTED_GROUPS, GENERIC.prefixes),
-    )
+    key = columns.index.first(("skipped_groups", "n_skipped_groups"), GENERIC.prefixes)
+    other = columns.index.first(("n_groups", "num_groups"), GENERIC.prefixes)
     if key is None or other is None:
         return None
     skipped, counted = columns.index.table.column(key), columns.index.table.column(other)
@@ -243,9 +217,7 @@ def _skipped_groups(columns: Columns) -> np.ndarray | None:
     if not known.any() or not (of_all or np.std(drawn[known]) < np.std(counted[known])):
         return None
     total = counted if of_all else drawn
-    words = other if of_all else f"({key} + {other})"
-    columns.use("frac_reward_zero_std", [key, other], f"{key} / {words}")
-    columns.definitions["frac_reward_zero_std"] = STANDARD
+    columns.use("frac_reward_zero_std", [key, other], f"{key} / {other if of_all else f'({key} + {other})'}")
     return skipped / np.where(total > 0.0, total, np.nan)
 
 
@@ -260,7 +232,6 @@ def _without_advantages(columns: Columns) -> np.ndarray | None:
     if key is None or np.mean(spread[known] == 0.0) < _MOST:
         return None
     columns.use("frac_reward_zero_std", [key], f"1 where {key} is 0")
-    columns.definitions["frac_reward_zero_std"] = STANDARD
     return np.where(spread == 0.0, 1.0, np.nan)
 
 
@@ -287,8 +258,7 @@ def _combined(columns: Columns, derived: Derived) -> np.ndarray | None:
             )
         return None
     used = [key for keys in terms for key in (keys[:1] if derived.pool == "first" else keys)]
-    columns.use(derived.signal, [*used, *([over] if over else [])], text)
-    columns.definitions[derived.signal] = SIGNALS[derived.signal].word(derived.definition)
+    columns.use(derived.signal, [*used, *([over] if over else [])], text, derived.definition)
     return values
 
 
@@ -317,8 +287,7 @@ def _evals(columns: Columns, named: str | None) -> np.ndarray:
     index = columns.index
     if named:
         key = index.named(named, "heldout")
-        columns.use("eval_reward", [key])
-        return _upward(columns, "eval_reward", key, index.table.column(key))
+        return _upward(columns, "eval_reward", key, columns.use("eval_reward", [key]))
     for found in index.find((*columns.trainer.keys.get("heldout", ()), *GENERIC.keys["heldout"])):
         usable = [k for k in found if not _NOT_AN_EVAL.search(normal(k))]
         if len(usable) > 1:
@@ -331,22 +300,21 @@ def _evals(columns: Columns, named: str | None) -> np.ndarray:
     block = evaluation_block(index, columns.step) if columns.trainer is GENERIC else None
     if block is None:
         return np.full(index.table.n, np.nan)
-    columns.use("eval_reward", [block.score])
+    values = columns.use("eval_reward", [block.score])
     columns.evaluated = frozenset(block.keys)
     columns.notes.append(
         f"{listed(block.keys, 4)} stand in seldom rows, with a count of what was evaluated: an evaluation, of which "
         f"{clean(block.score)!r} is read; --column heldout=KEY names another"
     )
     index.leave_out(block.keys)
-    return index.table.column(block.score)
+    return values
 
 
 def _upward(columns: Columns, name: str, key: str, values: np.ndarray) -> np.ndarray:
     """Values of a named key so that higher is better: 1 minus a rate that should fall, minus what has no such range."""
     if not _LOWER_IS_BETTER.search(normal(key)):
         return values
-    known = values[np.isfinite(values)]
-    rate = bool(len(known)) and known.min() >= 0.0 and known.max() <= 1.0
+    rate = _is_share(values)
     columns.use(name, [key], f"1 - {key}" if rate else f"-{key}")
     columns.notes.append(f"lower is better for {clean(key)!r}: {'1 minus it' if rate else 'its negative'} is read")
     return 1.0 - values if rate else -values

@@ -168,47 +168,35 @@ def _files_of(paths: list[Path]) -> list[Path]:
         return paths
 
 
-class _ReadFile(NamedTuple):
-    """A file with the reader that took it and the rows that it found."""
-
-    source: Source
-    reader: Reader
-    parsed: Parsed
-
-
 def _read_one(path: Path, format: str | None, whole_lines: bool, wanted: str | None) -> _Read:
     """The first of the files behind a path that can be read: a newest checkpoint may be cut off. Of a store's all."""
     if (rows := run_of_client(path)) is not None:
         return _Read(path, (rows.table.digest().encode(),), "wandb_client", rows, wanted)
-    wanted, training = _run_and_training(wanted)
+    training = None
+    if wanted is not None and _TRAINING.fullmatch(last := wanted.rpartition("/")[2]):  # as "RUN/training 2"
+        training = last
+        wanted = wanted.removesuffix(last).rstrip("/") or None
     found = find(path, wanted)
     wanted = found.within if found.id else wanted
     read, failed = _readable(found, format, whole_lines, wanted)
     first = read[0]
-    if not (found.id or training or first.reader.takes_run or first.parsed.took_run):
+    if not (found.id or training or first.parsed.took_run):
         training = wanted  # of a file that holds one run the name is that of a training in it
-    where = first.source.path if len(read) == 1 else first.source.path.parent
+    where = first.where if len(read) == 1 else first.where.parent
     parsed = reduce(Parsed.followed_by, (x.parsed for x in read)).noted(*_origin(path, where, found, failed))
     if found.id:
         parsed = replace(parsed, run_name=parsed.run_name or found.name)
-    content = (part for x in read for part in (x.source.data, *(data for _, data in sorted(x.source.attached.items()))))
-    return _Read(where, tuple(content), first.reader.name, parsed, training)
-
-
-def _run_and_training(wanted: str | None) -> tuple[str | None, str | None]:
-    """The run and the training in it that a name stands for, as "RUN/training 2"."""
-    run, _, last = (wanted or "").rpartition("/")
-    return (run or None, last) if _TRAINING.fullmatch(last) else (wanted, None)
+    return _Read(where, tuple(part for x in read for part in x.content), first.format, parsed, training)
 
 
 def _readable(
     found: LogFiles, format: str | None, whole_lines: bool, wanted: str | None
-) -> tuple[list[_ReadFile], list[Path]]:
+) -> tuple[list[_Read], list[Path]]:
     """The readable files of a store's run, or the first of them; and the files that could not be read.
 
     Of JSON that is cut off the whole values are read where no file is whole.
     """
-    read: list[_ReadFile] = []
+    read: list[_Read] = []
     failed: list[tuple[Path, LogReadError]] = []
     for file in found.files:
         try:
@@ -224,46 +212,45 @@ def _readable(
     if not read:
         file, error = failed[0]
         raise error.at(clean(file, 200))
-    taken = {x.source.path for x in read}
-    return read, [file for file, _ in failed if file not in taken]
+    return read, [file for file, _ in failed if file not in {x.where for x in read}]
 
 
-def _read_before_cut(file: Path, format: str | None, wanted: str | None) -> _ReadFile | None:
+def _read_before_cut(file: Path, format: str | None, wanted: str | None) -> _Read | None:
     """The rows of a file of JSON that is cut off, as far as it goes; None where it ends before a reward."""
     source = load(file)
     note = Caution(f"the file is cut off in line {len(source.text.splitlines())}; it is read as far as it goes")
+    whole = replace(source, data=before_cut(source.text.strip()).encode())
+    return _with_rewards(source, whole, format, False, wanted, note)
+
+
+def _with_rewards(
+    source: Source, text: Source, format: str | None, whole_lines: bool, wanted: str | None, note: str
+) -> _Read | None:
+    """The rows of a text out of a file, with a note on it; None where it holds no rewards."""
     with suppress(LogReadError):
-        read = _read_source(replace(source, data=before_cut(source.text.strip()).encode()), format, False, wanted)
+        read = _read_source(text, format, whole_lines, wanted)
         if names_reward(read.parsed.table.keys):
-            return read._replace(source=source, parsed=read.parsed.noted(note))
+            return read._replace(where=source.path, content=source.content, parsed=read.parsed.noted(note))
     return None
 
 
-def _read_source(source: Source, format: str | None, whole_lines: bool, wanted: str | None) -> _ReadFile:
-    """The rows of a file, by the reader that fits or was named."""
-    if format is None and (read := _read_messages(source, whole_lines, wanted)) is not None:
-        return read
+def _read_source(source: Source, format: str | None, whole_lines: bool, wanted: str | None) -> _Read:
+    """The rows of a file, by the reader that fits or was named; of a logger's records those in their messages."""
+    if format is None and (messages := unwrapped(source)) is not None:
+        text, note = messages
+        if (read := _with_rewards(source, text, None, whole_lines, wanted, note)) is not None:
+            return read
     reader = pick_reader(source, format)
-    lost = source.nul_bytes
+    text = source
     if whole_lines and reader.name in _LINES:
-        source = replace(source, data=source.text[: source.text.rfind("\n") + 1].encode())
-    parsed = reader.read(source, wanted)
-    if format is None and (other := _also_holds(source, reader)):
+        text = replace(source, data=source.text[: source.text.rfind("\n") + 1].encode())
+    parsed = reader.read(text, wanted)
+    if format is None and (other := _also_holds(text, reader)):
         parsed = parsed.noted(other)
-    if lost:
-        parsed = parsed.noted(f"{counted(lost, 'NUL byte')} left out, which a lost write leaves behind")
-    return _ReadFile(source, reader, parsed)
-
-
-def _read_messages(source: Source, whole_lines: bool, wanted: str | None) -> _ReadFile | None:
-    """The rows of the console text in the messages of a logger's records; None where they hold no rewards."""
-    if (found := unwrapped(source)) is None:
-        return None
-    with suppress(LogReadError):
-        read = _read_source(found[0], None, whole_lines, wanted)
-        if names_reward(read.parsed.table.keys):
-            return read._replace(source=source, parsed=read.parsed.noted(found[1]))
-    return None
+    if source.nul_bytes:
+        parsed = parsed.noted(f"{counted(source.nul_bytes, 'NUL byte')} left out, which a lost write leaves behind")
+    took_run = parsed.took_run or reader.takes_run
+    return _Read(source.path, text.content, reader.name, replace(parsed, took_run=took_run))
 
 
 _SEPARATE = ("console_dict", "marked_table")

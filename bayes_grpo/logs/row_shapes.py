@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import chain, islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from bayes_grpo.logs.formats import Parsed
+from bayes_grpo.logs.formats import Parsed, parsed_rows
 from bayes_grpo.logs.json_columns import A_METRIC, STEPS
 from bayes_grpo.logs.keyindex import is_kind, normal, table_of_rows, with_evaluation_keys, without_nan
 from bayes_grpo.logs.lines import names_reward
@@ -35,38 +35,29 @@ _VALUES = ("value", "val", "metric_value", "scalar_value")
 _POINTS = ("data", "values", "points", "series", "history")
 
 
-class Shaped(NamedTuple):
-    """Records in the usual shape, and a note on the shape that they had."""
-
-    rows: Iterable[Any]
-    notes: tuple[str, ...] = ()
-
-
-def usual_rows(records: Iterable[Any]) -> Shaped:
-    """Records as they come, or the rows that records of another shape hold."""
+def _usual_rows(records: Iterable[Any]) -> tuple[Iterable[Any], tuple[str, ...]]:
+    """Records as they come, or the rows that records of another shape hold, and a note on that shape."""
     rest = iter(records)
     first = [*islice(rest, _LOOKED_AT)]
     every = chain(first, rest)
     for shape, words in _SHAPES:
         if (turn := shape(first)) is not None:
-            return Shaped(turn(every), (words,))
-    return Shaped(every)
+            return turn(every), (words,)
+    return every, ()
+
+
+def parsed_records(records: Iterable[Any], **more: Any) -> Parsed:
+    """The rows of records of any shape; ``more`` are attributes of `Parsed`."""
+    rows, notes = _usual_rows(records)
+    return parsed_rows(rows, **more).noted(*notes)
 
 
 type Turn = Callable[[Iterable[Any]], Iterable[Any]]
 """Makes rows of all records of a shape."""
 
 
-class _Long(NamedTuple):
-    """Keys of a long table: of the metric's name, of its value, and those that place a row."""
-
-    name: str
-    value: str
-    places: tuple[str, ...]
-
-
-def _long_keys(first: Sequence[Any]) -> _Long | None:
-    """The keys of a table with one metric a row, of which the first rows are given; None where it is another."""
+def _long(first: Sequence[Any]) -> Turn | None:
+    """A table with one metric a row, its name beside its value, as TensorBoard's readers and pandas' melt write it."""
     rows = [row for row in first if isinstance(row, Mapping)]
     if not rows or len(rows) < _MOSTLY * len(first):
         return None
@@ -75,17 +66,16 @@ def _long_keys(first: Sequence[Any]) -> _Long | None:
     texts = [key for key in keys if sum(_is_text(x.get(key)) for x in rows) >= enough]
     if names_reward(k for k in keys if k not in texts) or "loss" in keys.values() or PLACES.isdisjoint(keys.values()):
         return None  # metrics of their own
-    name = next(
-        (key for key in sorted(texts, key=lambda k: keys[k] not in _NAMES_METRIC) if _names_metrics(rows, key)), None
-    )
+    texts.sort(key=lambda k: keys[k] not in _NAMES_METRIC)
+    name = next((key for key in texts if _names_metrics(rows, key)), None)
     others = [k for k, plain in keys.items() if k not in texts and plain not in PLACES | RUN_KEYS | TIMES]
     values = [key for key, plain in keys.items() if plain in _VALUES] or [
         k for k in others if not A_METRIC.search(keys[k])
     ]
     if name is None or len(values) != 1:
         return None
-    kept = tuple(key for key, plain in keys.items() if plain in PLACES | RUN_KEYS or is_kind(key))
-    return _Long(name, values[0], tuple(key for key in kept if key != name))
+    places = [k for k, plain in keys.items() if k != name and (plain in PLACES | RUN_KEYS or is_kind(k))]
+    return partial(_widened, name_key=name, value_key=values[0], places=places)
 
 
 def _names_metrics(rows: Sequence[Mapping[str, Any]], key: str) -> bool:
@@ -102,13 +92,7 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str) and value.strip() != "" and not is_number(value)
 
 
-def _long(first: Sequence[Any]) -> Turn | None:
-    """A table with one metric a row, its name beside its value, as TensorBoard's readers and pandas' melt write it."""
-    keys = _long_keys(first)
-    return None if keys is None else partial(_widened, keys=keys)
-
-
-def _widened(rows: Iterable[Any], keys: _Long) -> list[Record]:
+def _widened(rows: Iterable[Any], name_key: str, value_key: str, places: Sequence[str]) -> list[Record]:
     """Rows with all metrics of one place; a metric that comes again begins another row.
 
     Where one metric follows after the other, each over all its steps, the rows are sorted by step.
@@ -117,31 +101,30 @@ def _widened(rows: Iterable[Any], keys: _Long) -> list[Record]:
     found: list[Record] = []
     last: dict[tuple[str, str], float] = {}
     rises = True
-    step = next((key for key in keys.places if normal(key) in PLACES), "")
-    runs = [key for key in keys.places if normal(key) in RUN_KEYS]
+    step = next((key for key in places if normal(key) in PLACES), "")
     order: dict[str, int] = {}
+
+    def run_of(row: Mapping[str, Any]) -> str:
+        return "/".join(str(row.get(key)) for key in places if normal(key) in RUN_KEYS)
+
     for row in rows:
-        name = row.get(keys.name) if isinstance(row, Mapping) else None
-        if not isinstance(name, str) or keys.value not in row:
+        name = row.get(name_key) if isinstance(row, Mapping) else None
+        if not isinstance(name, str) or value_key not in row:
             continue
-        place = tuple(str(row.get(key)) for key in keys.places)
+        place = tuple(str(row.get(key)) for key in places)
         one = begun.get(place)
         if one is None or name in one:
-            one = begun[place] = {key: row[key] for key in keys.places if row.get(key) is not None}
+            one = begun[place] = {key: row[key] for key in places if row.get(key) is not None}
             found.append(one)
-        one[name] = row[keys.value]
+        one[name] = row[value_key]
         at = to_float(row.get(step))
-        of_run = (_run(row, runs), name)
-        order.setdefault(of_run[0], len(order))
-        rises = rises and at >= last.get(of_run, at)
-        last[of_run] = at
+        run = run_of(row)
+        order.setdefault(run, len(order))
+        rises = rises and at >= last.get((run, name), at)
+        last[run, name] = at
     if rises:
-        found.sort(key=lambda row: (order[_run(row, runs)], to_float(row.get(step))))
+        found.sort(key=lambda row: (order[run_of(row)], to_float(row.get(step))))
     return found
-
-
-def _run(row: Mapping[str, Any], keys: Sequence[str]) -> str:
-    return "/".join(str(row.get(key)) for key in keys)
 
 
 def parsed_columns(columns: dict[str, Any]) -> Parsed:
@@ -153,9 +136,8 @@ def parsed_columns(columns: dict[str, Any]) -> Parsed:
     if len(of_numbers) == len(columns) or names_reward(of_numbers):
         return Parsed(with_evaluation_keys(columns))
     lists = [without_nan(v) if isinstance(v, np.ndarray) else v for v in columns.values()]
-    shaped = usual_rows(dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True))
-    table = table_of_rows(shaped.rows) if shaped.notes else with_evaluation_keys(columns)
-    return Parsed(table, notes=shaped.notes)
+    rows, notes = _usual_rows(dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True))
+    return Parsed(table_of_rows(rows) if notes else with_evaluation_keys(columns), notes=notes)
 
 
 def is_long(names: Iterable[str]) -> bool:
@@ -166,15 +148,15 @@ def is_long(names: Iterable[str]) -> bool:
 
 def _curves(first: Sequence[Any]) -> Turn | None:
     """The curves of a chart: objects of a name and its points."""
-    if not first or not all(isinstance(x, Mapping) and _curve(x) is not None for x in first):
-        return None
-    names = [_curve(x) for x in first]
-    fits = len({name for name, _ in filter(None, names)}) == len(names)
+    names = {curve[0] for x in first if (curve := _curve(x)) is not None}
+    fits = 0 < len(first) == len(names)
     return (lambda records: on_one_axis(dict(filter(None, map(_curve, records))))) if fits else None
 
 
-def _curve(item: Mapping[str, Any]) -> tuple[str, dict[float, Any]] | None:
+def _curve(item: Any) -> tuple[str, dict[float, Any]] | None:
     """The name and the points of a curve, which may be a part of the object or its own two lists."""
+    if not isinstance(item, Mapping):
+        return None
     name = next((v for k, v in item.items() if normal(str(k)) in _NAMES and isinstance(v, str)), None)
     if name is None:
         return None
@@ -191,30 +173,26 @@ def _lists(first: Sequence[Any]) -> Turn | None:
 
 def _pairs(first: Sequence[Any]) -> Turn | None:
     """Pairs of a step and an object of its metrics."""
-    fits = first and all(isinstance(x, list | tuple) and len(x) == 2 and is_number(x[0]) for x in first)
-    if not fits or not all(isinstance(x[1], Mapping) and names_reward(x[1]) for x in first):
+    pairs = [x for x in first if isinstance(x, list | tuple) and len(x) == 2 and isinstance(x[1], Mapping)]
+    if not pairs or len(pairs) < len(first) or not all(is_number(at) and names_reward(row) for at, row in pairs):
         return None
     return lambda records: ({"step": at, **row} for at, row in records)
 
 
 def _of_tensorboard(first: Sequence[Any]) -> Turn | None:
     """Times, steps and values of one curve, whose name nothing says."""
-    fits = bool(first) and all(isinstance(x, list) and len(x) == 3 for x in first) and series(first) is not None
-    return (
-        (lambda rows: (dict(zip(("wall_time", "step", "value"), row, strict=True)) for row in rows)) if fits else None
-    )
+    if not first or not all(isinstance(x, list) and len(x) == 3 for x in first) or series(first) is None:
+        return None
+    return lambda rows: (dict(zip(("wall_time", "step", "value"), row, strict=True)) for row in rows)
 
 
 def _inner(record: Any) -> str | None:
     """The key of the only list of records with rewards in a record that has none of its own."""
     if not isinstance(record, Mapping) or names_reward(k for k, v in record.items() if is_number(v)):
         return None
-    lists = [
-        key
-        for key, value in record.items()
-        if isinstance(value, list) and value and all(isinstance(x, Mapping) for x in value[:_LOOKED_AT])
-    ]
-    rewarded = [key for key in lists if names_reward(k for x in record[key][:_LOOKED_AT] for k in x)]
+    lists = {key: value[:_LOOKED_AT] for key, value in record.items() if isinstance(value, list)}
+    lists = {key: rows for key, rows in lists.items() if all(isinstance(x, Mapping) for x in rows)}
+    rewarded = [key for key, rows in lists.items() if names_reward(k for x in rows for k in x)]
     return rewarded[0] if len(rewarded) == 1 else None
 
 
@@ -280,46 +258,18 @@ def _in_text(first: Sequence[Any]) -> Turn | None:
     rows = [row for row in first if isinstance(row, Mapping)]
     if not rows or names_reward(key for row in rows for key, value in row.items() if not isinstance(value, str)):
         return None
-    keys = [key for key, value in rows[0].items() if _object_in(value) is not None]
-    if len(keys) != 1 or not all(names_reward(_object_in(row.get(keys[0])) or ()) for row in rows):
+    key, *others = [key for key, value in rows[0].items() if _object_in(value)] or [""]
+    if others or not all(names_reward(_object_in(row.get(key))) for row in rows):
         return None
-    return lambda records: (_opened(row, keys[0]) for row in records)
+    return lambda records: ({k: v for k, v in row.items() if k != key} | _object_in(row.get(key)) for row in records)
 
 
-def _opened(row: Any, key: str) -> Any:
-    return {**{k: v for k, v in row.items() if k != key}, **(_object_in(row.get(key)) or {})}
-
-
-def _object_in(value: Any) -> Record | None:
-    """The object that a text holds as JSON, None where it holds none."""
+def _object_in(value: Any) -> Record:
+    """The object that a text holds as JSON, empty where it holds none."""
     if isinstance(value, str) and value.lstrip()[:1] == "{":
         with suppress(ValueError, RecursionError):
-            found = json.loads(value)
-            return found if isinstance(found, dict) else None
-    return None
-
-
-def _listed(first: Sequence[Any]) -> Turn | None:
-    """Rows whose metrics are a list of names and values."""
-    rows = [row for row in first if isinstance(row, Mapping)]
-    keys = [key for key, value in rows[0].items() if _named_values(value)] if rows else []
-    if len(keys) != 1 or not all(names_reward(_named_values(row.get(keys[0]))) for row in rows):
-        return None
-    key = keys[0]
-    return lambda records: ({k: v for k, v in row.items() if k != key} | _named_values(row.get(key)) for row in records)
-
-
-def _named_values(value: Any) -> Record:
-    """Name → value of a list of objects of these; nothing where it is another list."""
-    items = value if isinstance(value, list) and all(isinstance(x, Mapping) for x in value) else []
-    found = {}
-    for item in items:
-        names = [v for k, v in item.items() if normal(str(k)) in _NAMES and isinstance(v, str)]
-        values = [v for k, v in item.items() if normal(str(k)) in _VALUES]
-        if len(names) != 1 or len(values) != 1:
-            return {}
-        found[names[0]] = values[0]
-    return found
+            return json.loads(value)  # what begins so is an object
+    return {}
 
 
 _SHAPES: tuple[tuple[Callable[[Sequence[Any]], Turn | None], str], ...] = (
@@ -328,7 +278,6 @@ _SHAPES: tuple[tuple[Callable[[Sequence[Any]], Turn | None], str], ...] = (
     (_lists, "lists of values below the names of their columns"),
     (_of_tensorboard, "a time, a step and a value each, as TensorBoard downloads a curve"),
     (_pairs, "a step and an object of its metrics in turn"),
-    (_listed, "lists of names and values, read as the columns of their row"),
     (_in_text, "the metrics of a row are JSON within a text"),
     (_nested, "records within records: the inner ones are the rows"),
 )

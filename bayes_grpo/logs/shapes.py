@@ -32,20 +32,11 @@ _FEWEST = 2
 _MAX_DEPTH = 4
 _STEP_KEY = re.compile(r"(?:(?P<word>[a-z]{1,20}(?:_step)?)[\s_:#-]{0,3})?(?P<step>\d{1,12}(?:\.0)?)", re.IGNORECASE)
 _COUNTERS = frozenset(("epoch", "episode", "round"))
-_STEP_WORDS = _COUNTERS | {
-    "step",
-    "global_step",
-    "train_step",
-    "iteration",
-    "iter",
-    "it",
-    "update",
-    "checkpoint",
-    "ckpt",
-}
-_X = PLACES | {"x", "i", "t"}
-_Y = frozenset(("y", "value", "values", "val", "data"))
-_LISTS_OF_X, _LISTS_OF_Y = _X | {"xs", "epochs", "iterations", "labels"}, _Y | {"ys"}
+_STEP_WORDS = _COUNTERS.union((
+    "step", "global_step", "train_step", "iteration", "iter", "it", "update", "checkpoint", "ckpt",
+))  # fmt: skip
+_X = PLACES | {"x", "i", "t", "xs", "epochs", "iterations", "labels"}
+_Y = frozenset(("y", "value", "values", "val", "data", "ys"))
 _EPOCH_SECONDS = 1e9
 """Seconds since 1970 from which on a number is a time."""
 _HEADINGS = ("columns", "header", "headers", "column_names", "fields", "keys")
@@ -93,11 +84,9 @@ def _by_key(value: Mapping[Any, Any]) -> Series | None:
 
 def _of_two_lists(value: Mapping[Any, Any]) -> Series | None:
     lists = {normal(str(k)): v for k, v in value.items() if isinstance(v, list)}
-    steps = next((v for k, v in lists.items() if k in _LISTS_OF_X), None)
-    values = next((v for k, v in lists.items() if k in _LISTS_OF_Y), None)
-    if steps is None or values is None or len(steps) != len(values) or len(steps) < _FEWEST:
-        return None
-    return _rising(steps, values)
+    steps = next((v for k, v in lists.items() if k in _X), [])
+    values = next((v for k, v in lists.items() if k in _Y), [])
+    return _rising(steps, values) if len(steps) == len(values) >= _FEWEST else None
 
 
 def _of_pairs(value: Sequence[Any]) -> Series | None:
@@ -144,11 +133,6 @@ def _without_common_place(names: Sequence[str]) -> list[str]:
     return [*names] if any(map(OF_EVALUATION.search, names)) else ["/".join(x[shared:]) for x in parts]
 
 
-def _with_step(word: str, step: float, value: Mapping[str, Any]) -> Record:
-    own = any(normal(str(key)) in STEPS for key in value)
-    return {**value} if own else {word: step, **value}
-
-
 def _of_objects_by_step(document: Mapping[Any, Any]) -> list[Record] | None:
     """Objects of metrics under keys that are steps, as pandas' orient="index" writes them.
 
@@ -163,7 +147,10 @@ def _of_objects_by_step(document: Mapping[Any, Any]) -> list[Record] | None:
     if not _COMPLETIONS.isdisjoint(str(key).lower() for key in found[0][1]):
         return [{**value} for _, value in found]
     placed = sorted(((at[0], at[1], value) for at, value in found if at is not None), key=lambda x: x[1])
-    return [_with_step(*x) for x in placed]
+    return [
+        {**value} if any(normal(str(key)) in STEPS for key in value) else {word: step, **value}
+        for word, step, value in placed
+    ]
 
 
 def _of_series(document: Mapping[Any, Any]) -> list[Record] | None:
@@ -179,50 +166,33 @@ def _of_series(document: Mapping[Any, Any]) -> list[Record] | None:
 def _of_heading(document: Mapping[Any, Any]) -> list[Record] | None:
     """Names of columns beside lists of their values, as pandas' orient="split" writes them."""
     plain = {str(key).lower(): value for key, value in document.items() if isinstance(value, list)}
-    if len(plain) < _FEWEST:
-        return None
     names = next((plain[key] for key in _HEADINGS if key in plain), None)
-    rows = next((plain[key] for key in _BODIES if key in plain), None)
-    return None if names is None or rows is None else below_heading([names, *rows])
+    rows = next((plain[key] for key in _BODIES if key in plain), [])
+    return below_heading([names, *rows])
 
 
 def below_heading(rows: Sequence[Any]) -> list[Record] | None:
     """Lists of values, the first of them the names of the columns."""
-    names = rows[0] if len(rows) > 1 else None
-    if not isinstance(names, list) or not names or not all(isinstance(x, str) and not is_number(x) for x in names):
+    if len(rows) < _FEWEST or not all(isinstance(row, list) and row and len(row) == len(rows[0]) for row in rows):
         return None
-    if not all(isinstance(row, list) and len(row) == len(names) for row in rows):
-        return None
-    return [dict(zip(names, row, strict=True)) for row in rows[1:]]
-
-
-def _of_chart(document: Mapping[Any, Any]) -> list[Record] | None:
-    """Lists of numbers with labels, over the labels of the steps, as Chart.js draws them."""
-    labels, drawn = document.get("labels"), document.get("datasets")
-    if not isinstance(labels, list) or not isinstance(drawn, list):
-        return None
-    places = [step_in_key(x) for x in labels]
-    curves = {x["label"]: x.get("data") for x in drawn if isinstance(x, Mapping) and isinstance(x.get("label"), str)}
-    if None in places or len(curves) != len(drawn) or not names_reward(curves):
-        return None
-    steps = [at[1] for at in places if at is not None]
-    found = {name: _rising(steps, y) for name, y in curves.items() if isinstance(y, list) and len(y) == len(steps)}
-    return on_one_axis({name: curve for name, curve in found.items() if curve is not None})
+    names = rows[0]
+    named = all(isinstance(x, str) and not is_number(x) for x in names)
+    return [dict(zip(names, row, strict=True)) for row in rows[1:]] if named else None
 
 
 def _of_completions(document: Mapping[Any, Any]) -> list[Record] | None:
     """Lists of the rewards of a step's completions, a list a step, beside lists of numbers a step."""
-    found = [k for k, v in document.items() if is_list_of_lists(v) and names_reward((str(k),))]
+    found = [k for k, v in document.items() if _is_list_of_lists(v) and names_reward((str(k),))]
     if len(found) != 1:
         return None
     groups = document[found[0]]
-    beside = {str(k): v for k, v in document.items() if isinstance(v, list) and len(v) == len(groups) and k != found[0]}
-    beside = {name: v for name, v in beside.items() if not any(isinstance(x, list | Mapping) for x in v)}
-    rows = [{**dict(zip(beside, row, strict=True))} for row in zip(*beside.values(), strict=True)]
-    return [{**row, "rewards": group} for row, group in zip(rows or [{} for _ in groups], groups, strict=True)]
+    lists = {str(k): v for k, v in document.items() if isinstance(v, list) and len(v) == len(groups) and k != found[0]}
+    columns = {k: v for k, v in lists.items() if not any(isinstance(x, list | Mapping) for x in v)}
+    columns["rewards"] = groups
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def is_list_of_lists(value: Any) -> bool:
+def _is_list_of_lists(value: Any) -> bool:
     """True if a value is a list of lists of numbers, at least one of them of several."""
     if not isinstance(value, list) or not value or not all(isinstance(x, list) and x for x in value):
         return False
@@ -233,7 +203,6 @@ _SHAPES = (
     (_of_objects_by_step, "an object a step, whose key is the step"),
     (_of_heading, "lists of values below the names of their columns"),
     (_of_series, "a series a metric, joined on their steps"),
-    (_of_chart, "the curves of a chart over its labels"),
     (_of_completions, "a list of the rewards of all completions a step"),
 )
 

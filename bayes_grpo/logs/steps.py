@@ -31,8 +31,7 @@ def step_of(columns: Columns, named: str | None) -> np.ndarray | None:
     trainer = columns.trainer
     table = columns.index.table
     if named:
-        columns.use("step", [index.named(named, "step")])
-        return table.column(columns.keys["step"])
+        return columns.use("step", [index.named(named, "step")])
     groups = (*trainer.steps, *GENERIC.steps, *(_COUNTED if trainer is GENERIC else ()))
     for group in groups:
         present = [found[0] for found in index.find(group)]
@@ -59,8 +58,7 @@ def step_of(columns: Columns, named: str | None) -> np.ndarray | None:
     epoch = table.column(key or "")
     if key is None or np.any(epoch % 1 > 0) or np.any(np.diff(epoch[np.isfinite(epoch)]) <= 0):
         return None
-    columns.use("step", [key])
-    return epoch
+    return columns.use("step", [key])
 
 
 def place_cut_row(columns: Columns) -> None:
@@ -69,15 +67,14 @@ def place_cut_row(columns: Columns) -> None:
     Such a row has the keys with which the one before begins, at least two.
     """
     step, table = columns.step, columns.index.table
-    if step is None or table.n < _MIN_STEPS or np.isfinite(step[-1]) or not np.all(np.isfinite(step[:-1])):
+    if step is None or table.n < _MIN_STEPS or np.isfinite(step[-1]) or not np.isfinite(columns.train["reward"][-1]):
         return
-    apart = np.diff(step[:-1])
+    spacing = np.diff(step[:-1])
     last, before = ([key for key in table.keys if np.isfinite(table.column(key)[i])] for i in (-1, -2))
-    if not np.isfinite(columns.train["reward"][-1]) or apart[0] <= 0 or np.ptp(apart) > 0:
+    even = np.isfinite(step[:-1]).all() and spacing[0] > 0 and np.ptp(spacing) == 0
+    if not even or len(last) < _LEAST or last != before[: len(last)]:
         return
-    if len(last) < _LEAST or last != before[: len(last)]:
-        return
-    following = float(step[-2] + apart[0])
+    following = float(step[-2] + spacing[0])
     columns.step = np.r_[step[:-1], following]
     columns.notes.append(f"the last row ends before its step, taken for {following:g}, as far on as the others")
 
@@ -197,16 +194,14 @@ def over_epochs(columns: Columns) -> None:
     if not back.any() or np.any((epoch[rows[1:]] > epoch[rows[:-1]]) != back):
         return
     if normal(key) == "episode":
-        columns.use("step", [key])
-        columns.step = epoch
+        columns.step = columns.use("step", [key])
         columns.counter = None
         columns.notes.append("steps count within an episode; an episode is a row")
         return
     whole = columns.index.first(("global_step", "global_steps", "total_steps", "training_step"), GENERIC.prefixes)
-    overall = columns.index.table.column(whole) if whole is not None else np.full(len(step), np.nan)
+    overall = columns.index.table.column(whole or "")
     if whole is not None and np.all(np.diff(overall[rows]) > 0.0):
-        columns.use("step", [whole])
-        columns.step = overall
+        columns.step = columns.use("step", [whole])
         columns.notes.append(f"steps count within an epoch; {whole!r} goes on from one {key!r} to the next")
         return
     begins = np.r_[0, rows[1:][back]]

@@ -33,7 +33,6 @@ DOCUMENTS = {
     "steps and values": {k: {"steps": STEP, "values": v} for k, v in METRICS.items()},
     "curves": [{"name": k, "data": v} for k, v in POINTS.items()],
     "curves with axes": {"data": [{"name": k, "x": STEP, "y": v} for k, v in METRICS.items()], "layout": {}},
-    "a chart": {"data": {"labels": STEP, "datasets": [{"label": k, "data": v} for k, v in METRICS.items()]}},
     "scalars with times": TIMED,
     "long below a key": {"metrics": [{"key": x["metric"], **{k: x[k] for k in ("step", "value")}} for x in LONG]},
     "steps beside": {"steps": STEP, "metrics": METRICS},
@@ -44,7 +43,6 @@ DOCUMENTS = {
 }
 LINES = {
     "long": LONG,
-    "names and values": [{"step": r["step"], "metrics": [{"name": k, "value": r[k]} for k in METRICS]} for r in ROWS],
     "JSON in a text": [{"step": s, "metrics": json.dumps(v)} for s, v in zip(STEP, VALUES, strict=True)],
     "texts that name metrics": [{"step": x["step"], "what": x["metric"], "number": x["value"]} for x in LONG],
     "payload": [{"event": "train_step", "ts": 1, "payload": row} for row in ROWS],

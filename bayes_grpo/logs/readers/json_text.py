@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -32,7 +32,7 @@ from bayes_grpo.logs.json_columns import (
 from bayes_grpo.logs.keyindex import normal
 from bayes_grpo.logs.lines import JSON_START, names_reward, too_long
 from bayes_grpo.logs.options import CONFIG_KEYS, flat_config
-from bayes_grpo.logs.row_shapes import usual_rows
+from bayes_grpo.logs.row_shapes import parsed_records
 from bayes_grpo.logs.run import Caution
 from bayes_grpo.logs.shapes import in_usual_shape, is_number
 from bayes_grpo.logs.table import Table, to_float
@@ -183,21 +183,15 @@ def of_document(document: Any, wanted: str | None = None) -> Parsed:
         if document and all(isinstance(item, int | float) and not isinstance(item, bool) for item in document):
             notes = ("a bare list of numbers, taken for rewards",)
             return Parsed(Table.from_columns({"reward": document}), notes=notes)
-        found = _of_records(document)
+        found = parsed_records(document)
         if not found.table.n:
             raise LogReadError("expected a JSON list of records, found none in it; pass the file with the records")
         return found
     if not isinstance(document, dict):
         raise LogReadError(f"expected a JSON list or object, found {type(document).__name__}; pass a log file")
     usual, shapes = (document, ()) if _names_rewards(document) else in_usual_shape(document)
-    found = _of_records(usual) if isinstance(usual, list) else _of_object(usual, wanted)
+    found = parsed_records(usual) if isinstance(usual, list) else _of_object(usual, wanted)
     return replace(found, config={**_settings(document), **found.config}).noted(*shapes)
-
-
-def _of_records(records: Iterable[Any]) -> Parsed:
-    """Rows of records of any shape."""
-    shaped = usual_rows(records)
-    return parsed_rows(shaped.rows).noted(*shaped.notes)
 
 
 def _names_rewards(document: dict[str, Any]) -> bool:
@@ -214,7 +208,7 @@ def _of_object(document: dict[str, Any], wanted: str | None) -> Parsed:
     config = _settings(document)
     if records := _record_lists(document):
         name = _choose(records, wanted)
-        found = _of_records(records[name])
+        found = parsed_records(records[name])
         notes = (f"records read from {name!r}", *found.notes)
         called = wanted or name
         return replace(found, config=config, notes=notes, took_run=name.startswith(called) or name.endswith(called))
@@ -308,8 +302,7 @@ def _read_jsonl(source: Source, wanted: str | None) -> Parsed:
             own = len(row) == 2 and isinstance(row.get("data"), dict) and "step" in row
             yield {**row["data"], "step": row["step"]} if own else row
 
-    shaped = usual_rows(rows())
-    found = parsed_rows(shaped.rows, config=config).noted(*shaped.notes)
+    found = parsed_records(rows(), config=config)
     if len(bad) > good:
         raise LogReadError(
             f"expected one JSON object a line, found {counted(len(bad), 'line')} of {len(bad) + good} that are "
