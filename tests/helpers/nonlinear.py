@@ -1,13 +1,10 @@
-"""Second opinions on the laws with a given mean: quadrature, an ODE solver, dense covariances, a particle filter.
+"""Second opinions on the laws with a given mean: quadrature, an ODE solver, dense covariances.
 
 Nothing here uses the flows' closed forms: a law is its drift dp/dt = r (p (1 - p))^power alone.
 """
 
-from itertools import pairwise
-
 import numpy as np
 from scipy.integrate import quad, solve_ivp
-from scipy.special import logsumexp
 
 from bayes_grpo.rows.series import Series
 
@@ -104,93 +101,3 @@ def fluctuation_cov(
         if table.window[i] == 0:
             rows[i] = u
     return rows @ rows.T
-
-
-def particle_log_likelihood(
-    name: str,
-    values: dict[str, float],
-    levels: tuple[float, float],
-    table: Series,
-    y: np.ndarray,
-    rng: np.random.Generator,
-    particles: int = 20_000,
-    pieces: int = 4,
-) -> float:
-    """Log density of the rows under the nonlinear law, by a bootstrap filter with systematic resampling.
-
-    R = m + u with du = [f(m + u) - f(m) - u/T] dt + noise; one row a step without gaps.
-    """
-    states = np.zeros(particles)
-    total = 0.0
-    row_sd = values["observation_sd"] / np.sqrt(table.precision)
-    for p, y_i, sd in zip(_fine_path(name, values, table, pieces), y, row_sd, strict=True):
-        states, means = _advance(name, values, levels, states, p, table.window[0] / pieces, rng)
-        log_weight = -0.5 * ((y_i - means) / sd) ** 2 - np.log(sd * np.sqrt(2 * np.pi))
-        total += logsumexp(log_weight) - np.log(particles)
-        weight = np.exp(log_weight - log_weight.max())
-        places = (np.arange(particles) + rng.uniform()) / particles
-        states = states[np.minimum(np.searchsorted(np.cumsum(weight / weight.sum()), places), particles - 1)]
-    return total
-
-
-def simulate(
-    name: str,
-    values: dict[str, float],
-    levels: tuple[float, float],
-    table: Series,
-    rng: np.random.Generator,
-    pieces: int = 16,
-) -> np.ndarray:
-    """Rows drawn from the nonlinear law, shape (n,); one row a step without gaps."""
-    state, out = np.zeros(1), []
-    row_sd = values["observation_sd"] / np.sqrt(table.precision)
-    for p, sd in zip(_fine_path(name, values, table, pieces), row_sd, strict=True):
-        state, mean = _advance(name, values, levels, state, p, table.window[0] / pieces, rng)
-        out.append(mean[0] + sd * rng.standard_normal())
-    return np.array(out)
-
-
-def _fine_path(name: str, values: dict[str, float], table: Series, pieces: int) -> np.ndarray:
-    """Unforced success rate at the ends of equal pieces of every window, shape (n, pieces + 1)."""
-    rate, power = flow_rate(name, values), POWERS[name]
-    n = len(table.step)
-    times = np.linspace(0.0, table.length, n * pieces + 1)
-    done = solve_ivp(
-        lambda _, p: rate * drift(p, power), (0, table.length), [values["initial_success"]],
-        t_eval=times, method="DOP853", rtol=1e-11, atol=1e-13,
-    )  # fmt: skip
-    p = done.y[0]
-    return np.stack([p[i * pieces : (i + 1) * pieces + 1] for i in range(n)])
-
-
-def _advance(
-    name: str,
-    values: dict[str, float],
-    levels: tuple[float, float],
-    u: np.ndarray,
-    p: np.ndarray,
-    dt: float,
-    rng: np.random.Generator,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Fluctuation after a window and mean latent reward over it: exact decay and noise, Heun's rule for the drift."""
-    fixed, first = levels
-    scale = (fixed - first) / (1.0 - values["initial_success"])
-    rate, power = flow_rate(name, values), POWERS[name]
-    decay = np.exp(-dt / values["fluctuation_time"])
-    sd = values["fluctuation_sd"] * np.sqrt(1.0 - decay**2)
-
-    def reward(q: float) -> float:
-        return fixed - scale * (1.0 - q)
-
-    def pull(q: float, v: np.ndarray) -> np.ndarray:
-        return scale * rate * (drift(q + v / scale, power) - drift(q, power))
-
-    area = np.zeros_like(u)
-    for before, after in pairwise(p):
-        noise = sd * rng.standard_normal(len(u))
-        one = pull(before, u)
-        guess = (u + dt * one) * decay + noise
-        moved = (u + 0.5 * dt * one) * decay + noise + 0.5 * dt * pull(after, guess)
-        area += 0.5 * dt * (u + reward(before) + moved + reward(after))
-        u = moved
-    return u, area / (dt * (len(p) - 1))
