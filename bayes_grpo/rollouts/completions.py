@@ -147,7 +147,7 @@ def hash_of(value: Any) -> int:
 
 
 class Gatherer:
-    """Takes completions, one by one or in batches, and forgets their text."""
+    """Takes completions one by one and forgets their text."""
 
     def __init__(self, damage: SkippedRecords) -> None:
         self._damage = damage
@@ -156,21 +156,22 @@ class Gatherer:
         self._names: dict[str, str] = {}
         self._last: tuple[Any, int] = (None, 0)
 
-    def add_batch(self, found: Completion | CompletionBatch) -> None:
-        """Adds what a format hands on; what has no reward or no step is counted and left out."""
-        if isinstance(found, CompletionBatch):
-            self._close()
-            self._take_batch(found)
-        elif not (math.isfinite(found.reward) and -_FARTHEST < found.step < _FARTHEST):
+    def add(self, found: Completion) -> None:
+        """Adds a completion; one that has no reward or no step is counted and left out."""
+        if not (math.isfinite(found.reward) and -_FARTHEST < found.step < _FARTHEST):
             self._damage.records += 1
-        else:
-            label = 0 if found.group is None else hash_of(found.group)
-            text = "" if found.answer is None else str(found.answer)
-            length = found.length if found.length >= 0.0 or not text else float(len(text))
-            own = {"group": label, "answer": hash_of(text) if text else 0, "length": length}
-            self._open.append(found._replace(prompt=self._key(found.prompt), **own))
-            if len(self._open) >= _BATCH:
-                self._close()
+            return
+        text = "" if found.answer is None else str(found.answer)
+        self._open.append(
+            found._replace(
+                prompt=self._key(found.prompt),
+                group=0 if found.group is None else hash_of(found.group),
+                answer=hash_of(text) if text else 0,
+                length=found.length if found.length >= 0.0 or not text else float(len(text)),
+            )
+        )
+        if len(self._open) >= _BATCH:
+            self._close()
 
     def gathered(self) -> CompletionBatch:
         """All completions."""
@@ -208,15 +209,6 @@ class Gatherer:
                     if name not in parts:
                         parts[name] = np.full(len(some), np.nan, np.float32)
                     parts[name][place] = value
-        self._batches.append(CompletionBatch(columns, parts))
-
-    def _take_batch(self, found: CompletionBatch) -> None:
-        kept = np.isfinite(found.columns["reward"]) & (np.abs(found.columns["step"]) < _FARTHEST)
-        self._damage.records += int(np.sum(~kept))
-        columns = {name: found.columns[name][kept].astype(kind) for name, kind in COLUMN_KINDS.items()}
-        parts = {
-            name: values[kept].astype(np.float32) for raw, values in found.parts.items() if (name := self._part(raw))
-        }
         self._batches.append(CompletionBatch(columns, parts))
 
     def _part(self, raw: str) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
 import os
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from io import BufferedReader, FileIO
@@ -83,26 +84,52 @@ def json_lines(path: Path, damage: SkippedRecords) -> Iterator[dict[str, Any]]:
             damage.cut += 1
 
 
-def parquet_file(path: Path) -> Any:
-    """A Parquet file, opened with pyarrow."""
+def records_of(
+    path: Path, damage: SkippedRecords, used: Callable[[str], bool] = lambda name: True
+) -> Iterator[dict[str, Any]]:
+    """The records of JSON lines, Parquet or CSV; of a Parquet table the numbers and the columns that are used.
+
+    Raises:
+        LogReadError: It is no such file, or has nothing in it.
+        MissingExtraError: Parquet needs pyarrow.
+    """
+    if path.suffix == ".parquet":
+        return _parquet_records(path, damage, used)
+    is_table = path.name.lower().removesuffix(".gz").endswith((".csv", ".tsv"))
+    return _csv_records(path, damage) if is_table else json_lines(path, damage)
+
+
+def _parquet_records(path: Path, damage: SkippedRecords, used: Callable[[str], bool]) -> Iterator[dict[str, Any]]:
     pa, pq = imports.arrow()
+    import pyarrow.types as kinds
+
+    number = (kinds.is_floating, kinds.is_integer, kinds.is_boolean)
     try:
-        return pq.ParquetFile(path)
+        file = pq.ParquetFile(path)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise LogReadError(
             f"{path}: expected a Parquet table, found one that cannot be read ({clean(error)})"
         ) from None
-
-
-def parquet_batches(path: Path, damage: SkippedRecords, columns: list[str] | None = None) -> Iterator[Any]:
-    """A Parquet file in pieces, as Arrow tables of some columns, all if None; raises as `parquet_file` does."""
-    import pyarrow as pa
-
-    file = parquet_file(path)
+    columns = [x.name for x in file.schema_arrow if used(x.name) or any(is_kind(x.type) for is_kind in number)]
     try:
-        yield from file.iter_batches(batch_size=_ROWS, columns=columns, use_threads=False)
+        for batch in file.iter_batches(batch_size=_ROWS, columns=columns, use_threads=False):
+            yield from batch.to_pylist()
     except (pa.ArrowException, OSError, ValueError):
         damage.cut += 1
+
+
+def _csv_records(path: Path, damage: SkippedRecords) -> Iterator[dict[str, Any]]:
+    import pandas as pd
+
+    with unpacked(path) as file:
+        try:
+            with pd.read_csv(file, chunksize=_ROWS, on_bad_lines="skip", encoding_errors="replace") as pieces:
+                for piece in pieces:
+                    yield from piece.to_dict("records")
+        except pd.errors.EmptyDataError:
+            raise LogReadError(f"{path}: expected a table with a header line, found nothing; check the file") from None
+        except (pd.errors.ParserError, csv.Error, EOFError, zlib.error, OSError, ValueError):
+            damage.cut += 1
 
 
 class RolloutFile(NamedTuple):

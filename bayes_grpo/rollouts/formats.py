@@ -8,19 +8,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.rollouts.completions import Completion, TableColumns, count, scalar_of, scalars_in, was_cut
-from bayes_grpo.rollouts.files import (
-    RolloutFile,
-    RolloutPath,
-    SkippedRecords,
-    json_lines,
-    parquet_batches,
-    parquet_file,
-)
+from bayes_grpo.rollouts.files import RolloutFile, RolloutPath, SkippedRecords, records_of
 
 _Record = dict[str, Any]
 _LINES = r"\.jsonl(?:\.gz)?"
@@ -90,7 +82,7 @@ class RecordFormat:
             raise LogReadError(f"{file.path}: {self.refused}")
         value = {name: _getter(getattr(self, name)) for name in (*_COLUMNS, "step")}
         own = self.keys - {""}
-        for raw in self._records(file.path, damage):
+        for raw in records_of(file.path, damage, self.keys.__contains__):
             record = self.changed(raw, options)
             step = scalar_of(value["step"](record))
             if not step >= 0.0:
@@ -106,19 +98,6 @@ class RecordFormat:
                 length=scalar_of(value["length"](record)),
                 parts=scalars_in(_mapping(record.get(self.parts))) if self.parts else scalars_in(record, own),
             )
-
-    def _records(self, path: Path, damage: SkippedRecords) -> Iterator[_Record]:
-        if path.suffix != ".parquet":
-            return json_lines(path, damage)
-        import pyarrow.types as kinds
-
-        def is_used(column: Any) -> bool:
-            kind = column.type
-            number = kinds.is_floating(kind) or kinds.is_integer(kind) or kinds.is_boolean(kind)
-            return column.name in self.keys or number
-
-        used = [column.name for column in parquet_file(path).schema_arrow if is_used(column)]
-        return (record for batch in parquet_batches(path, damage, used) for record in batch.to_pylist())
 
 
 _COLUMNS = ("reward", "prompt", "group", "version", "truncated", "answer", "length")

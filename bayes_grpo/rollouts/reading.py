@@ -64,7 +64,7 @@ def read_rollouts(
         if i % max(1, len(parts) // 100) == 0:
             progress(f"reading file {i + 1} of {len(parts)}")
         for completion in FORMATS[name].read(part, options, damage):
-            gatherer.add_batch(completion)
+            gatherer.add(completion)
     found, parts_of_reward = gatherer.gathered()
     if not len(found["step"]):
         problems = listed(damage.notes())
