@@ -62,15 +62,14 @@ def decompose(rollouts: Rollouts, *, formatted: str | None = None, draws: int = 
     before = steps[many - 1]
     after = steps[-many]
     early = table.step <= before
-    late = table.step >= after
-    drawn = _Resampled.of(table, (early, late), draws, seed)
-    first, last = (drawn.factors(side) for side in (0, 1))
+    drawn, many_clusters = _resampled(table, (early, table.step >= after), draws, seed)
+    first, last = (side.factors for side in drawn)
     gain = last.reward - first.reward
     p_gain = float(np.mean(gain > 0.0))
-    if table.parts:
-        moved = [_BeforeAfter(x, x, is_form(x), drawn.part(0, i), drawn.part(1, i)) for i, x in enumerate(table.parts)]
-    else:
-        moved = _factors_moved(table, first, last)
+    moved = [
+        _Moved(name, name, is_form(name), a, b, b - a)
+        for name, a, b in zip(table.parts, *(side.parts for side in drawn), strict=True)
+    ] or _factors_moved(table, first, last)
     of_form = [m.change for m in moved if m.is_form]
     p_form = np.nan
     if 0 < len(of_form) < len(moved):
@@ -79,60 +78,50 @@ def decompose(rollouts: Rollouts, *, formatted: str | None = None, draws: int = 
         name=plain(rollouts.name, 80),
         first=(float(steps[0]), float(before)),
         last=(float(after), float(steps[-1])),
-        clusters=f"{drawn.clusters} {clusters}",
+        clusters=f"{many_clusters} {clusters}",
         before=interval(first.reward),
         after=interval(last.reward),
         gain=interval(gain),
         p_gain=p_gain,
         p_form=p_form,
-        shares=tuple(m.share_of(gain, p_gain >= RISEN) for m in moved),
+        shares=tuple(_share(m, gain if p_gain >= RISEN else np.full_like(gain, np.nan)) for m in moved),
         course=_course(table, early),
         notes=notes,
     )
 
 
-class _Resampled(NamedTuple):
-    """Sums over the clusters of both sides, as they are and resampled.
+class _Side(NamedTuple):
+    """Draws of the factors and of the mean of each part, on the first or the last steps, shape (draws,) each."""
 
-    Six of `FactorSums` come first, then sum and count of each part; ``width`` sums are of one side; ``least`` are the
-    clusters of the side that has fewer.
-    """
+    factors: Factors
+    parts: list[np.ndarray]
 
-    sums: np.ndarray
-    draws: np.ndarray
-    width: int
-    clusters: int
-    least: int
 
-    @classmethod
-    def of(cls, table: _Table, sides: tuple[np.ndarray, np.ndarray], draws: int, seed: int) -> _Resampled:
-        """Sums of the two sides, which share the weights of clusters that are in both."""
-        numbers = np.unique(table.cluster[sides[0] | sides[1]])
-        n = len(numbers)
-        columns, counts = [], []
-        for kept in sides:
-            place = np.searchsorted(numbers, table.cluster[kept])
-            counts.append(len(np.unique(place)))
-            columns += list(_sums(table, kept, place, n))
-            for values in table.parts.values():
-                known = np.isfinite(values[kept])
-                columns.append(np.bincount(place[known], values[kept][known], n))
-                columns.append(np.bincount(place[known], minlength=n).astype(float))
-        matrix = np.stack(columns, axis=1)
-        return cls(matrix.sum(axis=0), redrawn(matrix, draws, seed), len(columns) // 2, n, min(counts))
+def _resampled(table: _Table, sides: tuple[np.ndarray, np.ndarray], draws: int, seed: int) -> tuple[list[_Side], int]:
+    """Draws of both sides, which share the weights of clusters that are in both; and how many clusters there are."""
+    numbers = np.unique(table.cluster[sides[0] | sides[1]])
+    columns = []
+    for kept in sides:
+        place = np.searchsorted(numbers, table.cluster[kept])
+        columns.append([*_sums(table, kept, place, len(numbers))])
+        for values in table.parts.values():
+            known = np.isfinite(values[kept])
+            columns[-1].append(np.bincount(place[known], values[kept][known], len(numbers)))
+            columns[-1].append(np.bincount(place[known], minlength=len(numbers)).astype(float))
+    least = min(len(np.unique(table.cluster[kept])) for kept in sides)
+    each = np.stack([x for side in columns for x in side], axis=1)
+    sums, drawn = (np.split(x, 2, axis=-1) for x in (each.sum(axis=0), redrawn(each, draws, seed)))
+    return [_side(a, b, least) for a, b in zip(sums, drawn, strict=True)], len(numbers)
 
-    def factors(self, side: int) -> Factors:
-        """Draws of the factors of a side, shape (draws,) each."""
-        here = slice(side * self.width, side * self.width + len(FactorSums._fields))
-        centre, drawn = (FactorSums(*x[..., here].T).factors for x in (self.sums, self.draws))
-        f, t, *rewards = (widened(a, b, self.least) for a, b in zip(drawn, centre, strict=True))
-        return Factors(np.clip(f, 0.0, 1.0), np.clip(t, 0.0, 1.0), *rewards)
 
-    def part(self, side: int, number: int) -> np.ndarray:
-        """Draws of the mean of a part on a side, shape (draws,)."""
-        at = side * self.width + len(FactorSums._fields) + 2 * number
-        mean = self.draws[:, at] / np.maximum(self.draws[:, at + 1], 1e-12)
-        return widened(mean, self.sums[at] / max(self.sums[at + 1], 1.0), self.least)
+def _side(sums: np.ndarray, drawn: np.ndarray, least: int) -> _Side:
+    """A side by its sums, those of `FactorSums` before sum and count of each part, and by draws of them."""
+    many = len(FactorSums._fields)
+    centre, draws = (FactorSums(*x[..., :many].T).factors for x in (sums, drawn))
+    f, t, *rewards = (widened(a, b, least) for a, b in zip(draws, centre, strict=True))
+    factors = Factors(np.clip(f, 0.0, 1.0), np.clip(t, 0.0, 1.0), *rewards)
+    means = drawn[:, many::2] / np.maximum(drawn[:, many + 1 :: 2], 1e-12)
+    return _Side(factors, list(widened(means, sums[many::2] / np.maximum(sums[many + 1 :: 2], 1.0), least).T))
 
 
 def _of_rollouts(source: Rollouts, formatted: str | None) -> tuple[_Table, str, tuple[str, ...]]:
@@ -188,29 +177,25 @@ def _sums(table: _Table, kept: np.ndarray, cluster: np.ndarray, n: int) -> Facto
     return FactorSums(*(np.bincount(cluster, x, n) for x in (ones, finished, good, *paid)))
 
 
-class _BeforeAfter(NamedTuple):
-    """Draws of a factor or a part before and after, and of what it changed; the difference of both if None."""
+class _Moved(NamedTuple):
+    """Draws of a factor or a part before and after, and of what it changed of the mean reward."""
 
     name: str
     words: str
     is_form: bool
     before: np.ndarray
     after: np.ndarray
-    changed: np.ndarray | None = None
-
-    @property
-    def change(self) -> np.ndarray:
-        """Draws of what it changed of the mean reward."""
-        return self.after - self.before if self.changed is None else self.changed
-
-    def share_of(self, gain: np.ndarray, clear: bool) -> GainShare:
-        """Its share of a gain, where that is clear."""
-        of_gain = self.change / np.where(np.abs(gain) > 1e-12, gain, np.nan)
-        found = map(interval, (self.before, self.after, self.change, of_gain if clear else np.nan))
-        return GainShare(self.name, self.words, self.is_form, *found)
+    change: np.ndarray
 
 
-def _factors_moved(table: _Table, first: Factors, last: Factors) -> list[_BeforeAfter]:
+def _share(moved: _Moved, gain: np.ndarray) -> GainShare:
+    """The share of a gain, whose draws are NaN where it is not clear."""
+    of_gain = moved.change / np.where(np.abs(gain) > 1e-12, gain, np.nan)
+    found = map(interval, (moved.before, moved.after, moved.change, of_gain))
+    return GainShare(moved.name, moved.words, moved.is_form, *found)
+
+
+def _factors_moved(table: _Table, first: Factors, last: Factors) -> list[_Moved]:
     """Change by each factor; nothing where none is known."""
     if table.finished is None and table.formatted is None:
         return []
@@ -219,9 +204,7 @@ def _factors_moved(table: _Table, first: Factors, last: Factors) -> list[_Before
     if table.formatted is None:
         words["quality"] = "the reward of finished answers"
     shown = _observed_factors(table) + (["others"] if np.any(np.abs(changes.others) > 1e-9) else [])
-    return [
-        _BeforeAfter(x, words[x], x in _FORM, getattr(first, x), getattr(last, x), getattr(changes, x)) for x in shown
-    ]
+    return [_Moved(x, words[x], x in _FORM, getattr(first, x), getattr(last, x), getattr(changes, x)) for x in shown]
 
 
 def _observed_factors(table: _Table) -> list[str]:
