@@ -34,13 +34,9 @@ _PHASES, PHASE_STEPS = 5, 3
 
 
 class _PassData(NamedTuple):
-    """Counts of prompts, padded to one of few lengths with a weight of 0.
+    """Phase from 0, completions, right ones, and how many prompts have these counts, shape (m,) each.
 
-    Attributes:
-        phase: Phase of each, from 0, shape (m,).
-        n: Completions, shape (m,).
-        c: Right ones, shape (m,).
-        weight: Prompts with these counts, shape (m,).
+    They are padded to one of few lengths with a weight of 0.
     """
 
     phase: Any

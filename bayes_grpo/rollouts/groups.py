@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import gammaln
 
 from bayes_grpo.common.document import ranged
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.intervals import LEVEL, Interval, interval
 from bayes_grpo.common.results import Result, frame_of
 from bayes_grpo.rollouts.cells import PromptCells, cells_of
+from bayes_grpo.rollouts.passes import pass_at
 from bayes_grpo.rollouts.records import Rollouts
 from bayes_grpo.rollouts.shares import redrawn, widened
 
@@ -107,20 +107,17 @@ def groups_of(rollouts: Rollouts, *, seed: int = 0) -> GroupSummary:
     counts = _values(group, reward)
     n = np.bincount(group)
     size, full = rollouts.group_size, n > 1
-    by_prompt = rollouts.prompt.any()
-    cells = cells_of(rollouts if by_prompt else replace(rollouts, prompt=(rollouts.group + 1).astype(np.uint64)))
+    named = rollouts if rollouts.prompt.any() else replace(rollouts, prompt=(rollouts.group + 1).astype(np.uint64))
+    cells = cells_of(named)
     prompts, cluster = np.unique(cells.prompt, return_inverse=True)
+    many = len(prompts)
     useful = 1.0 - _all_equal(counts, n, size)[full]
     first = np.unique(group, return_index=True)[1]
-    owner = np.searchsorted(prompts, rollouts.prompt[known][first]) if by_prompt else np.arange(len(first))
-    owner = np.minimum(owner, len(prompts) - 1)[full]
-    columns = np.column_stack(
-        [
-            *_moments(cells, cluster, len(prompts)),
-            np.bincount(owner, useful, len(prompts)),
-            np.bincount(owner, minlength=len(prompts)),
-        ]
-    )
+    owner = np.searchsorted(prompts, named.prompt[known][first])[full]
+    free = np.where(np.isfinite(cells.inner), cells.n - 1.0, 0.0)
+    of_cells = (free * np.nan_to_num(cells.inner), free, cells.z**2, 1.0 / cells.n, np.ones(len(cluster)))
+    columns = [np.bincount(cluster, x, many) for x in of_cells]
+    columns = np.column_stack([*columns, np.bincount(owner, useful, many), np.bincount(owner, minlength=many)])
     drawn = redrawn(columns, _DRAWS, seed)
     rho = float(_icc(columns.sum(axis=0)))
     share = float(useful.mean())
@@ -132,8 +129,8 @@ def groups_of(rollouts: Rollouts, *, seed: int = 0) -> GroupSummary:
     return GroupSummary(
         groups=int(full.sum()),
         group_size=size,
-        icc=_interval(rho, _icc(drawn), len(prompts)),
-        useful=_interval(share, shares, len(prompts)),
+        icc=_interval(rho, _icc(drawn), many),
+        useful=_interval(share, shares, many),
         implied=_implied(cells, reward, size),
         repeated=repeated,
         sizes=tuple(
@@ -170,28 +167,24 @@ def _all_equal(counts: np.ndarray, n: np.ndarray, g: int) -> np.ndarray:
     """Probability that g of a group's completions, chosen without replacement, all have one reward; shape (groups,)."""
     group, many = counts.T
     size = n[group]
-    fits = (many >= g) & (size >= g)
-    log = np.full(len(many), -np.inf)
-    m, s = many[fits], size[fits]
-    log[fits] = gammaln(m + 1) - gammaln(m - g + 1) - gammaln(s + 1) + gammaln(s - g + 1)
-    # A group smaller than g counts whole at its own size.
-    whole = (size < g) & (many == size)
-    return np.bincount(group, np.where(whole, 1.0, np.exp(log)), len(n))
-
-
-def _moments(cells: PromptCells, cluster: np.ndarray, n: int) -> list[np.ndarray]:
-    """Summands of each prompt to the moments of `_icc`, shape (n,) each."""
-    free = np.where(np.isfinite(cells.inner), cells.n - 1.0, 0.0)
-    inner = free * np.nan_to_num(cells.inner)
-    return [np.bincount(cluster, x, n) for x in (inner, free, cells.z**2, 1.0 / cells.n, np.ones(len(cluster)))]
+    # A group smaller than g counts whole, at its own size.
+    return np.bincount(group, 1.0 - pass_at(size, size - many, np.minimum(size, g)), len(n))
 
 
 def _icc(sums: np.ndarray) -> np.ndarray:
-    """Intraclass correlation about the level out of sums of `_moments`, the last axis theirs."""
+    """Intraclass correlation about the level out of sums over cells, the last axis theirs.
+
+    They are of the squares within, their degrees of freedom, z², 1/n and 1.
+    """
     inner, free, squares, inverse, cells = np.moveaxis(sums[..., :5], -1, 0)
     within = inner / np.maximum(free, 1e-12)
     between = (squares - within * inverse) / np.maximum(cells, 1e-12)
     return np.clip(between / np.maximum(between + within, 1e-12), 0.0, 1.0)
+
+
+def _interval(centre: float, draws: np.ndarray, clusters: int) -> Interval:
+    """Of a share, about its estimate."""
+    return interval(np.clip(widened(draws, centre, clusters), 0.0, 1.0))._replace(median=centre)
 
 
 def _repeated(cells: PromptCells) -> float:
@@ -201,8 +194,3 @@ def _repeated(cells: PromptCells) -> float:
     again = np.ones(len(cells.step), bool)
     again[first] = False
     return float(again[later].mean()) if later.any() else 0.0
-
-
-def _interval(centre: float, draws: np.ndarray, clusters: int) -> Interval:
-    """Of a share, about its estimate."""
-    return interval(np.clip(widened(draws, centre, clusters), 0.0, 1.0))._replace(median=centre)

@@ -100,9 +100,9 @@ def compare_by_prompt(
     edge = last - width
     variances = variances_of(every)
     windows_of = [((last - c.step) // width).astype(int) for c in every]
-    design = _Design(every, [w - min(int(w.min()), 0) for w in windows_of], variances)
-    found = design.contrast(paired=True)
-    unpaired = design.contrast(paired=False).variance
+    design = _Design(every, [w - min(int(w.min()), 0) for w in windows_of])
+    found = design.contrast(variances)
+    unpaired = Variances(0.0, variances.lasting + variances.passing, variances.luck)
     difference = found.value
     freedom = max(found.prompts - 1.0, 1.0)
     late = [c.where(c.step > edge) for c in every[:2]]
@@ -118,11 +118,11 @@ def compare_by_prompt(
         mean_b=float(np.average(late[1].mean, weights=late[1].n)),
         difference=Interval(difference, difference - wide, difference + wide, LEVEL),
         p_better=float(student.cdf(difference / max(sd, 1e-12), freedom)),
-        variance_ratio=found.variance / unpaired,
+        variance_ratio=found.variance / design.contrast(unpaired).variance,
     )
 
 
-class Contrast(NamedTuple):
+class _Contrast(NamedTuple):
     """B less A: the difference, its variance as difficulty and luck have it, that as the prompts show it.
 
     ``prompts`` is how many prompts that rests on, by the spread of their shares in it.
@@ -135,58 +135,44 @@ class Contrast(NamedTuple):
 
 
 class _Design:
-    """Cells of all runs with their columns, and the normal equations of the levels; the first two are compared."""
+    """Cells of all runs with their columns, one for the level of a run in a window; the first two runs are compared."""
 
-    def __init__(self, runs: list[PromptCells], window: list[np.ndarray], variances: Variances) -> None:
+    def __init__(self, runs: list[PromptCells], window: list[np.ndarray]) -> None:
         labels = np.concatenate([len(runs) * w + i for i, w in enumerate(window)])
-        self._levels, self._column = np.unique(labels, return_inverse=True)
-        self._y, self._s, self._n, prompt = (
-            np.concatenate([getattr(c, name) for c in runs]) for name in ("mean", "spread", "n", "prompt")
+        self.levels, self.column = np.unique(labels, return_inverse=True)
+        y, self._s, self._n, level, prompt = (
+            np.concatenate([getattr(c, name) for c in runs]) for name in ("mean", "spread", "n", "level", "prompt")
         )
         # The level moves within a window: what is compared is the distance from the smooth course, plus its mean there.
-        level = np.concatenate([c.level for c in runs])
-        middle = np.bincount(self._column, self._n * level) / np.bincount(self._column, self._n)
-        self._y = self._y - level + middle[self._column]
+        middle = np.bincount(self.column, self._n * level) / np.bincount(self.column, self._n)
+        self.y = y - level + middle[self.column]
         self._prompt = np.unique(prompt, return_inverse=True)[1]
-        self._variances = variances
 
-    def contrast(self, paired: bool) -> Contrast:
-        """Difference of the last windows' levels, with what lasts of a prompt shared by its cells or not."""
-        v, k = self._variances, len(self._levels)
-        own = v.passing + v.luck / self._n + (0.0 if paired else v.lasting)
-        weight = 1.0 / (self._s**2 * own)
-        normal = np.diag(np.bincount(self._column, weight, k))
-        right = np.bincount(self._column, weight * self._y, k)
-        if paired and v.lasting > 0.0:
-            # V⁻¹ of a prompt's cells by Sherman and Morrison: D⁻¹ − D⁻¹s s'D⁻¹ / (1/τ² + s'D⁻¹s).
-            many = int(self._prompt.max()) + 1
-            ws = weight * self._s
-            below = 1.0 / v.lasting + np.bincount(self._prompt, ws * self._s, many)
-            place = self._prompt * k + self._column
-            across = np.bincount(place, ws, many * k).reshape(many, k)
-            normal -= (across / below[:, None]).T @ across
-            right -= across.T @ (np.bincount(self._prompt, ws * self._y, many) / below)
-        contrast = np.zeros(k)
-        contrast[self._levels == 0] = -1.0
-        contrast[self._levels == 1] = 1.0
-        solved = np.linalg.solve(normal, np.column_stack([right, contrast]))
-        return Contrast(
-            float(contrast @ solved[:, 0]), float(contrast @ solved[:, 1]), *self._robust(weight, *solved.T)
-        )
+    def contrast(self, variances: Variances) -> _Contrast:
+        """Difference of the last windows' levels by generalised least squares, where cells share what lasts.
 
-    def _robust(self, weight: np.ndarray, levels: np.ndarray, direction: np.ndarray) -> tuple[float, float]:
-        """Variance of a contrast by what its prompts do, and how many prompts that rests on.
-
-        Each prompt adds the square of x'V⁻¹r, whatever the variances in V are worth (Liang and Zeger 1986).
+        The variance as the prompts show it has the square of x'V⁻¹r of each, whatever the variances in V are worth
+        (Liang and Zeger 1986).
         """
-        off = self._y - levels[self._column]
+        k = len(self.levels)
         many = int(self._prompt.max()) + 1
+        weight = 1.0 / (self._s**2 * (variances.passing + variances.luck / self._n))
         ws = weight * self._s
-        below = 1.0 / max(self._variances.lasting, 1e-12) + np.bincount(self._prompt, ws * self._s, many)
-        along = direction[self._column]
+        # V⁻¹ of a prompt's cells by Sherman and Morrison: D⁻¹ − D⁻¹s s'D⁻¹ / (1/τ² + s'D⁻¹s).
+        below = 1.0 / max(variances.lasting, 1e-12) + np.bincount(self._prompt, ws * self._s, many)
+        across = np.bincount(self._prompt * k + self.column, ws, many * k).reshape(many, k)
+        normal = np.diag(np.bincount(self.column, weight, k)) - (across / below[:, None]).T @ across
+        right = np.bincount(self.column, weight * self.y, k)
+        right -= across.T @ (np.bincount(self._prompt, ws * self.y, many) / below)
+        contrast = np.zeros(k)
+        contrast[self.levels == 0] = -1.0
+        contrast[self.levels == 1] = 1.0
+        level, direction = np.linalg.solve(normal, np.column_stack([right, contrast])).T
+        off = self.y - level[self.column]
+        along = direction[self.column]
         own = np.bincount(self._prompt, weight * along * off, many)
         shared = np.bincount(self._prompt, ws * along, many) * np.bincount(self._prompt, ws * off, many) / below
         squares = (own - shared) ** 2
         # Degrees of freedom of a sum of squares (Satterthwaite 1946): of a normal, the fourth power is 3 variances².
         count = 3.0 * float(squares.sum() ** 2 / max(np.sum(squares**2), 1e-300))
-        return float(squares.sum()), count
+        return _Contrast(float(contrast @ level), float(contrast @ direction), float(squares.sum()), count)

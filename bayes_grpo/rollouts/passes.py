@@ -17,12 +17,7 @@ from bayes_grpo.rollouts.records import Rollouts
 
 
 class CorrectAnswers(NamedTuple):
-    """Which completions are right.
-
-    Attributes:
-        right: 1 where right, 0 where wrong, NaN where unknown, shape (n,).
-        by: What says so, in words.
-    """
+    """Which completions are right: 1, 0, or NaN where unknown, shape (n,); and what says so, in words."""
 
     right: np.ndarray
     by: str
@@ -82,7 +77,7 @@ def _binary(values: np.ndarray) -> bool:
     return bool(np.isfinite(values).any() and np.all(np.isin(values[np.isfinite(values)], (0.0, 1.0))))
 
 
-def pass_at(n: np.ndarray, c: np.ndarray, k: int) -> np.ndarray:
+def pass_at(n: np.ndarray, c: np.ndarray, k: int | np.ndarray) -> np.ndarray:
     """Unbiased pass@k of prompts with n completions, at least k, of which c are right; arrays of one shape."""
     wrong = np.asarray(n, float) - c
     fits = wrong >= k
@@ -92,15 +87,10 @@ def pass_at(n: np.ndarray, c: np.ndarray, k: int) -> np.ndarray:
 
 
 class PassCounts(NamedTuple):
-    """Groups of a run, g of them, and the prompts of each of its phases.
+    """Groups of a run, shape (g,) each: step, completions n, right ones c, distinct texts among these, prompt.
 
-    Attributes:
-        step: Step of each group, shape (g,).
-        n: Its completions, shape (g,).
-        c: Right ones among them, shape (g,).
-        distinct: Distinct texts among the right ones, shape (g,); NaN where texts are not saved.
-        prompt: Number of its prompt; of the group itself where prompts are unknown, shape (g,).
-        k: Usual size of a group.
+    ``distinct`` is NaN where texts are not saved, ``prompt`` the number of the group itself where prompts are unknown;
+    ``k`` is the usual size of a group.
     """
 
     step: np.ndarray

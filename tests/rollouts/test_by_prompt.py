@@ -78,21 +78,21 @@ def test_normal_equations_are_those_of_dense_least_squares():
     every = [cells_of(x.until(12)) for x in (a, b)]
     window = [((12 - c.step) // 4).astype(int) for c in every]
     v = Variances(0.2, 0.1, 0.6)
-    design = _Design(every, window, v)
+    design = _Design(every, window)
     n, s, prompt = (np.concatenate([getattr(c, k) for c in every]) for k in ("n", "spread", "prompt"))
-    x = np.eye(len(design._levels))[design._column]
+    x = np.eye(len(design.levels))[design.column]
     shared = (prompt[:, None] == prompt[None, :]) * v.lasting
     cov = s[:, None] * s[None, :] * (shared + np.diag(v.passing + v.luck / n))
     inverse = np.linalg.inv(cov)
     variance = np.linalg.inv(x.T @ inverse @ x)
-    beta = variance @ x.T @ inverse @ design._y
+    beta = variance @ x.T @ inverse @ design.y
     contrast = np.zeros(len(beta))
-    contrast[design._levels == 0], contrast[design._levels == 1] = -1.0, 1.0
-    found = design.contrast(paired=True)
+    contrast[design.levels == 0], contrast[design.levels == 1] = -1.0, 1.0
+    found = design.contrast(v)
     np.testing.assert_allclose(found[:2], (contrast @ beta, contrast @ variance @ contrast), rtol=1e-8)
-    pull = (inverse @ x @ variance @ contrast) * (design._y - x @ beta)
+    pull = (inverse @ x @ variance @ contrast) * (design.y - x @ beta)
     each = [
-        (inverse[np.ix_(at, at)] @ (x @ variance @ contrast)[at]) @ (design._y - x @ beta)[at]
+        (inverse[np.ix_(at, at)] @ (x @ variance @ contrast)[at]) @ (design.y - x @ beta)[at]
         for at in (np.flatnonzero(prompt == p) for p in np.unique(prompt))
     ]
     assert found.robust == pytest.approx(np.sum(np.square(each)))
