@@ -90,16 +90,14 @@ class StiffnessCourse(Result):
 
     def at(self, step: float) -> Interval:
         """Stiffness at a later step: median and interval."""
-        centre, scale = self._extrapolated(step)
-        reach = float(stdtrit(self.freedom, 0.5 + LEVEL / 2.0)) * scale
-        middle, low, high = (float(np.exp(min(x, _HIGHEST))) for x in (centre, centre - reach, centre + reach))
-        return Interval(middle, low, high, LEVEL)
-
-    def _extrapolated(self, step: float) -> tuple[float, float]:
         way = step - self.last
         if not way >= 0:
             raise SettingError(f"course: expected a step from {self.last:g} on, found {step!r}")
-        return self.level + self.drift * way, self.spread * math.sqrt(way + way**2 / (self.last - self.first))
+        centre = self.level + self.drift * way
+        scale = self.spread * math.sqrt(way + way**2 / (self.last - self.first))
+        reach = float(stdtrit(self.freedom, 0.5 + LEVEL / 2.0)) * scale
+        middle, low, high = (float(np.exp(min(x, _HIGHEST))) for x in (centre, centre - reach, centre + reach))
+        return Interval(middle, low, high, LEVEL)
 
 
 def stiffness_course(probes: Sequence[Probe]) -> StiffnessCourse:

@@ -1,11 +1,11 @@
-"""The symmetric operator whose largest eigenvalue decides whether an update is stable, and its leading eigenvalues.
+"""The symmetric operator whose largest eigenvalue decides whether an update is stable, and that eigenvalue.
 
 An optimizer moves the parameters by η D u(θ): u is the mean direction of the update, minus the gradient of the loss,
 and D what the optimizer multiplies each parameter's update by: 1 for SGD and heavy ball, 1/(√v̂ + ε) for Adam. Small
 departures decay with the eigenvalues of −D J, J the Jacobian of u. In coordinates θ = D^½ y these are those of
 D^½ (−J) D^½, which is symmetric where J is. A *stiffness* K is one of its eigenvalues, per unit learning rate and step.
 
-They are found by Lanczos with full orthogonalisation (Parlett 1980, *The Symmetric Eigenvalue Problem*). Where the
+It is found by Lanczos with full orthogonalisation (Parlett 1980, *The Symmetric Eigenvalue Problem*). Where the
 matrix is only nearly symmetric, as the Jacobian of an update with a penalty is, what comes out is that of its symmetric
 part within the space that was built. SciPy's `eigsh` does the same for NumPy's arrays, and the tests compare the two.
 
@@ -29,70 +29,49 @@ TOLERANCE = 1e-2
 """Residual over eigenvalue at which it is found: the eigenvalue's own error is of second order in it."""
 
 
-class LeadingEigenvalues(NamedTuple):
-    """Largest eigenvalues of a symmetric matrix.
+class Eigenpair(NamedTuple):
+    """The largest eigenvalue of a symmetric matrix and its vector, of length 1.
 
-    Attributes:
-        values: The largest first, shape (count,).
-        vectors: Of length 1, one each.
-        residual: Length of what a product has besides the first vector, over the first value.
-        products: How many products were taken.
+    ``residual`` is the length of what a product has besides the vector, over the value; ``products`` were taken.
     """
 
-    values: np.ndarray
-    vectors: list[AnyVector]
+    value: float
+    vector: AnyVector
     residual: float
     products: int
 
 
-def lanczos(
-    product: Product, start: AnyVector, count: int = 1, steps: int = MOST_PRODUCTS, tolerance: float = TOLERANCE
-) -> LeadingEigenvalues:
-    """Largest eigenvalues, by algebraic size, and their vectors.
+def lanczos(product: Product, start: AnyVector, steps: int = MOST_PRODUCTS, tolerance: float = TOLERANCE) -> Eigenpair:
+    """Largest eigenvalue, by algebraic size, and its vector.
 
     Args:
         product: The matrix.
         start: Start vector; near the first eigenvector the search ends sooner.
-        count: Number of eigenvalues.
-        steps: Largest number of products, and of vectors in memory.
+        steps: Largest number of products, and of vectors in memory; at least 1.
         tolerance: See `TOLERANCE`.
 
     Raises:
-        SettingError: The start has no length, or no step is allowed.
+        SettingError: The start has no length.
     """
-    if steps < 1:
-        raise SettingError(f"lanczos: expected at least 1 step, found {steps!r}")
     basis = [unit(start, "the start of the search")]
     inside = np.zeros((steps, steps))
-    size = 0
-    residual = math.inf
-    values = np.zeros(0)
-    weights = np.zeros((0, 0))
-    for i in range(steps):
-        new = product(basis[i])
+    while True:
+        size = len(basis)
+        new = product(basis[-1])
         for _ in range(2):  # once leaves rounding in
             for j, vector in enumerate(basis):
                 part = inner(vector, new)
-                inside[j, i] += part
+                inside[j, size - 1] += part
                 new = new - vector * part
-        size = i + 1
         values, weights = np.linalg.eigh(0.5 * (inside[:size, :size] + inside[:size, :size].T))
-        left = math.sqrt(max(inner(new, new), 0.0))
-        largest = max(abs(values[-1]), np.finfo(float).tiny)
-        residual = left * abs(weights[-1, -1]) / largest
-        exhausted = left <= 1e-7 * np.abs(inside).max()
-        if exhausted or size == steps or (size >= count + FEWEST_PRODUCTS - 1 and residual < tolerance):
-            break
-        inside[size, i] = left
-        basis.append(new * (1.0 / left))
-    order = np.arange(size)[::-1][:count]
-    vectors = []
-    for k in order:
-        way = basis[0] * float(weights[0, k])
-        for vector, weight in zip(basis[1:], weights[1:, k], strict=False):
-            way = way + vector * float(weight)
-        vectors.append(unit(way))
-    return LeadingEigenvalues(values[order], vectors, float(residual), size)
+        remaining = math.sqrt(max(inner(new, new), 0.0))
+        residual = float(remaining * abs(weights[-1, -1]) / max(abs(values[-1]), np.finfo(float).tiny))
+        exhausted = remaining <= 1e-7 * np.abs(inside).max()
+        if exhausted or size == steps or (size >= FEWEST_PRODUCTS and residual < tolerance):
+            way = sum(vector * float(weight) for vector, weight in zip(basis, weights[:, -1], strict=True))
+            return Eigenpair(float(values[-1]), unit(way), residual, size)
+        inside[size, size - 1] = remaining
+        basis.append(new * (1.0 / remaining))
 
 
 AnyVector = Any
@@ -155,10 +134,7 @@ def unit(way: AnyVector, what: str = "a direction") -> AnyVector:
 
 def mean_of(vectors: Sequence[AnyVector]) -> AnyVector:
     """Mean of vectors."""
-    total = vectors[0]
-    for other in vectors[1:]:
-        total = total + other
-    return total * (1.0 / len(vectors))
+    return sum(vectors) * (1.0 / len(vectors))
 
 
 def adam_scale(second_moment: AnyVector, steps: int, beta2: float = 0.999, epsilon: float = 1e-8) -> AnyVector:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
 
 from bayes_grpo.common.errors import SettingError
@@ -14,7 +15,7 @@ from bayes_grpo.dynamics.reduction import (
     effective_learning_rate,
     frozen_policy_onset,
 )
-from bayes_grpo.probing.estimate import Measured, Probe
+from bayes_grpo.probing.estimate import Probe
 
 SURELY = 0.95
 """Probability of being stable at which a setting counts as one that holds."""
@@ -104,11 +105,17 @@ def limits_of(
             f"of {probe.stiffest.sd:.2g}; probe a larger batch, or one of a policy that varies more"
         )
     exposure = probe.late_share if lag_exposure is None else float(lag_exposure)
-    interval = _ceiled_interval(refresh_interval)
+    if not (refresh_interval >= 1 and math.isfinite(refresh_interval)):
+        raise SettingError(
+            f"expected at least 1 optimizer step, found {refresh_interval!r}", parameter="refresh_interval"
+        )
+    interval = math.ceil(refresh_interval)
     rate = float(effective_learning_rate(learning_rate, momentum, kind))
     k = probe.stiffest
     threshold = critical_gain(float(momentum), interval, "hold", exposure)
     high = k.quantile(SURELY)
+    tail = 0.5 - LEVEL / 2.0
+    margin, low, up = (threshold / rate / x if x > 0 else math.inf for x in map(k.quantile, (0.5, 1.0 - tail, tail)))
     widest = threshold / high * learning_rate / rate
     return ProbeLimits(
         learning_rate=float(learning_rate),
@@ -116,7 +123,7 @@ def limits_of(
         convention=kind,
         refresh_interval=interval,
         lag_exposure=exposure,
-        margin=margin_of(k, threshold / rate),
+        margin=Interval(margin, low, up, LEVEL),
         p_stable=k.below(threshold / rate),
         p_oscillates=1.0 - k.below(frozen_policy_onset(float(momentum), interval, exposure) / rate),
         largest_learning_rate=widest,
@@ -124,36 +131,16 @@ def limits_of(
     )
 
 
-def margin_of(stiffness: Measured, largest: float) -> Interval:
-    """The largest stable stiffness over the measured one."""
-    tail = 0.5 - LEVEL / 2.0
-    values = (stiffness.quantile(p) for p in (0.5, 1.0 - tail, tail))
-    middle, low, high = (largest / x if x > 0 else math.inf for x in values)
-    return Interval(middle, low, high, LEVEL)
-
-
 def _largest_interval(gain: float, momentum: float, exposure: float) -> int:
     """Largest refresh interval at which a gain is stable; a longer one holds less."""
 
-    def stable(interval: int) -> bool:
-        return gain < critical_gain(momentum, interval, "hold", exposure)
+    def unstable(interval: int) -> bool:
+        return gain >= critical_gain(momentum, interval, "hold", exposure)
 
-    if not stable(1):
-        return 0
-    low, high = 1, 2
-    while high <= LONGEST_REFRESH and stable(high):
-        low, high = high, 2 * high
+    high = 1
+    while high <= LONGEST_REFRESH and not unstable(high):
+        high *= 2
     if high > LONGEST_REFRESH:
         return LONGEST_REFRESH
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if stable(middle) else (low, middle)
-    return low
-
-
-def _ceiled_interval(refresh_interval: float) -> int:
-    if not (refresh_interval >= 1 and math.isfinite(refresh_interval)):
-        raise SettingError(
-            f"expected at least 1 optimizer step, found {refresh_interval!r}", parameter="refresh_interval"
-        )
-    return math.ceil(refresh_interval)
+    low = high // 2
+    return low + bisect_left(range(low + 1, high), True, key=unstable)

@@ -16,7 +16,6 @@ from bayes_grpo.probing.estimate import Measured, OptimizerKind, Probe, stiffnes
 from bayes_grpo.probing.operator import (
     STEP,
     AnyVector,
-    LeadingEigenvalues,
     Product,
     UpdateAt,
     inner,
@@ -25,13 +24,6 @@ from bayes_grpo.probing.operator import (
     product_of,
     unit,
 )
-
-
-class HalfBatch(NamedTuple):
-    """One half of a batch: the numbers of its parts and the directions that it finds."""
-
-    members: tuple[int, ...]
-    leading: LeadingEigenvalues
 
 
 def probe(
@@ -78,15 +70,14 @@ def probe(
     found = []
     for members in halves:
         begin = _beginning([updates[i] for i in members[:2]], scale) if start is None else start
-        found.append(HalfBatch(members, lanczos(_over(each, members), begin)))
-    ways = [half.leading.vectors[0] for half in found]
-    stiffest = _read(each, found, ways)
+        found.append(lanczos(_mean_product([each[i] for i in members]), begin))
+    ways = [half.vector for half in found]
+    stiffest = _read(each, halves, ways)
     late = 1.0
     if unweighted is not None:
-        rest = _read([product_of(u, scale) for u in unweighted], found, ways)
-        late = min(max(1.0 - rest.mean / stiffest.mean, 0.0), 1.0) if stiffest.mean > 0 else 1.0
-    begun = 0.0 if start is not None else sum(len(half.members[:2]) for half in found) / parts
-    searches = sum(half.leading.products * len(half.members) for half in found) / parts
+        late = _late_share(stiffest, _read([product_of(u, scale) for u in unweighted], halves, ways))
+    begun = 0.0 if start is not None else sum(len(members[:2]) for members in halves) / parts
+    searches = sum(half.products * len(members) for half, members in zip(found, halves, strict=True)) / parts
     readings = len(found) * (1 + (unweighted is not None))
     kind: OptimizerKind = optimizer or ("sgd" if isinstance(scale, int | float) and scale == 1 else "adam")
     return Probe(
@@ -95,14 +86,19 @@ def probe(
         late_share=late,
         parts=parts,
         gradients=begun + 2.0 * (searches + readings),
-        residual=max(half.leading.residual for half in found),
+        residual=max(half.residual for half in found),
         step=float(at),
     )
 
 
-def _over(each: Sequence[Product], members: Sequence[int]) -> Product:
+def _mean_product(products: Sequence[Product]) -> Product:
     """The mean matrix of some parts."""
-    return lambda way: mean_of([each[i](way) for i in members])
+    return lambda way: mean_of([product(way) for product in products])
+
+
+def _late_share(stiffness: Measured, unweighted: Measured) -> float:
+    """Share of a stiffness that is not there where every completion's weight is 1."""
+    return min(max(1.0 - unweighted.mean / stiffness.mean, 0.0), 1.0) if stiffness.mean > 0.0 else 1.0
 
 
 def _beginning(updates: Sequence[UpdateAt], scale: Any) -> AnyVector:
@@ -116,13 +112,13 @@ def _beginning(updates: Sequence[UpdateAt], scale: Any) -> AnyVector:
     return scale**0.5 * way
 
 
-def _read(each: Sequence[Product], found: Sequence[HalfBatch], ways: Sequence[AnyVector]) -> Measured:
+def _read(each: Sequence[Product], halves: Sequence[Sequence[int]], ways: Sequence[AnyVector]) -> Measured:
     """The stiffness along the directions of the halves."""
     readings = [[inner(way, product(way)) for product in each] for way in ways]
     if len(each) == 1:
         value = readings[0][0]
         return Measured(value, 0.0, math.inf, value, value)
-    return stiffness_of(readings, [[i in half.members for i in range(len(each))] for half in found])
+    return stiffness_of(readings, [[i in half for i in range(len(each))] for half in halves])
 
 
 FIRST = 8
@@ -174,37 +170,33 @@ class ProbeTracker:
         Raises:
             SettingError: Too few parts, or updates without length.
         """
-        if len(updates) < (4 if self.direction is None else 2):
+        first = self.direction is None
+        if len(updates) < (4 if first else 2):
             raise SettingError(
                 f"measure: expected at least 4 parts of a first batch and 2 of a later, found {len(updates)}"
             )
         each = [product_of(update, scale, length) for update in updates]
         turned = 1.0
         spent = 2.0
-        first = self.direction is None
         if first:
-            spent += self._search(updates, each, scale)
+            begin = scale**0.5 * (updates[0](0.0) - updates[2](0.0))
+            found = lanczos(_mean_product(each[::2]), begin, FIRST)
+            self.direction = found.vector
+            spent += found.products
             each, unweighted = each[1::2], unweighted[1::2]  # those that did not choose the direction
         way: AnyVector = self.direction
         made = [product(way) for product in each]
-        found = _unselected_stiffness([inner(way, x) for x in made])
+        stiffest = _unselected_stiffness([inner(way, x) for x in made])
         if not first:
             # Adding K once keeps the other end of the spectrum, where the reward is convex, from taking over.
-            self.direction = unit(mean_of(made) + way * abs(found.mean))
+            self.direction = unit(mean_of(made) + way * abs(stiffest.mean))
             turned = inner(way, self.direction)
         late = 1.0
-        if unweighted and found.mean > 0.0:
-            kept = _unselected_stiffness([inner(way, product_of(update, scale, length)(way)) for update in unweighted])
-            late = min(max(1.0 - kept.mean / found.mean, 0.0), 1.0)
-            spent = spent + 2.0
-        return BatchMeasurement(found, late, turned, spent)
-
-    def _search(self, updates: Sequence[UpdateAt], each: Sequence[Product], scale: float | AnyVector) -> float:
-        """Searches on the even parts; the gradients that it took."""
-        begin = scale**0.5 * (updates[0](0.0) - updates[2](0.0))
-        found = lanczos(lambda way: mean_of([product(way) for product in each[::2]]), begin, steps=FIRST)
-        self.direction = found.vectors[0]
-        return float(found.products)
+        if unweighted and stiffest.mean > 0.0:
+            readings = [inner(way, product_of(update, scale, length)(way)) for update in unweighted]
+            late = _late_share(stiffest, _unselected_stiffness(readings))
+            spent += 2.0
+        return BatchMeasurement(stiffest, late, turned, spent)
 
 
 def _unselected_stiffness(readings: Sequence[float]) -> Measured:

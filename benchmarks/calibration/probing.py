@@ -155,7 +155,7 @@ def told(problem: Problem, groups: int, seeds: Sequence[int]) -> dict[str, float
         inside.append(k.interval.low <= problem.stiffest <= k.interval.high)
         each = [product_of(part, problem.scale) for part in parts]
         whole = lanczos(lambda way, each=each: mean_of([p(way) for p in each]), parts[0](0.0) - parts[1](0.0))
-        naive.append(whole.values[0])
+        naive.append(whole.value)
     table = np.array(found) / problem.stiffest
     error = table[:, 0].std(ddof=1) / np.sqrt(len(seeds))
     return {

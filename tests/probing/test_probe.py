@@ -39,8 +39,8 @@ def test_without_noise_it_is_that_of_the_dense_matrix():
     assert found.stiffest.interval.low == found.stiffest.interval.high
     start = np.ones(SIZE)
     applied = LinearOperator((SIZE, SIZE), matvec=lambda x: h @ x.ravel(), dtype=float)  # pyright: ignore[reportCallIssue]
-    theirs = eigsh(applied, k=2, which="LA", v0=start, return_eigenvectors=False)
-    assert lanczos(lambda x: h @ x, start, 2, tolerance=1e-6).values == pytest.approx(sorted(theirs)[::-1], rel=1e-6)
+    theirs = eigsh(applied, k=1, which="LA", v0=start, return_eigenvectors=False)
+    assert lanczos(lambda x: h @ x, start, tolerance=1e-6).value == pytest.approx(theirs, rel=1e-6)
 
 
 def test_any_kind_of_vector_gives_the_same():
