@@ -46,25 +46,21 @@ def load_probes(path: str | Path) -> tuple[Probe, ...]:
     Raises:
         SettingError: The file cannot be read, is something else, or holds a number that cannot be.
     """
-    hint = "give a file that save_probes or CurvatureProbe wrote"
     try:
         if Path(path).stat().st_size > LARGEST:
             raise ValueError(f"larger than {LARGEST // 2**20} MiB")
         content = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise SettingError(f"{clean(path)}: cannot read these probes ({clean(error, 160)}); {hint}") from error
-    found = (content.get("kind"), content.get("format")) if isinstance(content, dict) else (None, None)
-    if found != ("probes", PROBES_FORMAT):
-        raise SettingError(
-            f"{clean(path)}: expected probes of format {PROBES_FORMAT}, found {clean(found, 60)}; {hint}"
-        )
-    try:
-        rows = content["probes"]
-        if not isinstance(rows, list) or not rows:
+        if content["kind"] != "probes" or content["format"] != PROBES_FORMAT:
+            raise ValueError(f"expected probes of format {PROBES_FORMAT}, found {content['format']!r}")
+        if not content["probes"]:
             raise ValueError("no probe in it")
-        return tuple(_probe(row) for row in rows)
-    except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
-        raise SettingError(f"{clean(path)}: these probes are damaged ({clean(error, 160)}); {hint}") from error
+        return tuple(_probe(row) for row in content["probes"])
+    except (OSError, AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
+        why = f"no {error}" if isinstance(error, KeyError) else error
+        raise SettingError(
+            f"{clean(path)}: cannot read these probes ({clean(why, 160)}); give a file that save_probes or "
+            "CurvatureProbe wrote"
+        ) from error
 
 
 def _probe(row: dict[str, Any]) -> Probe:
@@ -76,20 +72,11 @@ def _probe(row: dict[str, Any]) -> Probe:
     plain = {k: _number(k, row[k]) for k in ("late_share", "gradients", "residual")}
     if not 0.0 <= plain["late_share"] <= 1.0:
         raise ValueError(f"late_share: expected 0 to 1, found {plain['late_share']!r}")
-    return Probe(
-        optimizer=row["optimizer"],
-        stiffest=_measured(row["stiffest"]),
-        parts=parts,
-        step=_number("step", row["step"]),
-        **plain,
-    )
-
-
-def _measured(row: dict[str, Any]) -> Measured:
-    found = Measured(**{field.name: _number(field.name, row[field.name]) for field in fields(Measured)})
-    if found.sd < 0.0 or not found.freedom > 0.0:
-        raise ValueError(f"stiffness: expected sd >= 0 and freedom > 0, found {found.sd!r} and {found.freedom!r}")
-    return found
+    stiffest = Measured(**{field.name: _number(field.name, row["stiffest"][field.name]) for field in fields(Measured)})
+    if stiffest.sd < 0.0 or not stiffest.freedom > 0.0:
+        raise ValueError(f"stiffness: expected sd >= 0 and freedom > 0, found {stiffest.sd!r}, {stiffest.freedom!r}")
+    step = _number("step", row["step"])
+    return Probe(optimizer=row["optimizer"], stiffest=stiffest, parts=parts, step=step, **plain)
 
 
 def _number(name: str, value: Any) -> float:

@@ -129,7 +129,7 @@ def test_its_file_and_its_text(tmp_path):
         (lambda x: x["probes"][0].update(optimizer="lion"), "optimizer"),
         (lambda x: x["probes"].clear(), "no probe"),
         (lambda x: x.update(format=2), "format 1"),
-        (lambda x: x["probes"][0].pop("residual"), "damaged"),
+        (lambda x: x["probes"][0].pop("residual"), "no 'residual'"),
     ],
 )
 def test_a_damaged_file_is_refused_in_one_line(tmp_path, change, word):
