@@ -50,20 +50,8 @@ class Environment(NamedTuple):
     initial_parameters: Array
 
 
-def verifier(
-    gold_probability: ArrayLike, true_positive_rate: float = 1.0, false_positive_rate: float = 0.0
-) -> np.ndarray:
-    """Chance of reward 1 under a noisy verifier.
-
-    Args:
-        gold_probability: Chance that an arm is truly right, any shape.
-        true_positive_rate: Chance that a right answer is rewarded, in (0, 1].
-        false_positive_rate: Chance that a wrong answer is rewarded, in [0, 1).
-
-    Returns:
-        Reward probabilities of the same shape.
-    """
-    gold = np.asarray(gold_probability, dtype=np.float64)
+def _verified(gold: np.ndarray, true_positive_rate: float, false_positive_rate: float) -> np.ndarray:
+    """Chance of reward 1 of each arm under a noisy verifier."""
     return true_positive_rate * gold + false_positive_rate * (1.0 - gold)
 
 
@@ -73,46 +61,34 @@ def bernoulli_bandit(
     true_positive_rate: float = 1.0,
     false_positive_rate: float = 0.0,
 ) -> Environment:
-    """Two arms, one of them right; θ is the logit of the right arm minus ``reference_logit``.
+    """Two arms on one prompt, one of them right; θ is the logit of the right arm minus ``reference_logit``.
 
     Args:
         initial_logit: Logit z of the right arm at the first update.
         reference_logit: Logit z_r of the reference policy of the KL penalty.
         true_positive_rate: Of the verifier.
         false_positive_rate: Of the verifier.
-
-    Returns:
-        An environment with one prompt, two arms and one parameter.
     """
     gold = np.array([[0.0, 1.0]])
     prompts = PromptSet(
         reference_logit=np.array([[0.0, reference_logit]]),
         features=np.array([[[0.0], [1.0]]]),
-        reward_probability=verifier(gold, true_positive_rate, false_positive_rate),
+        reward_probability=_verified(gold, true_positive_rate, false_positive_rate),
         gold_probability=gold,
     )
     return Environment(prompts, prompts, np.array([initial_logit - reference_logit]))
 
 
-def softmax_bandit(
-    reward_probability: ArrayLike,
-    initial_logits: ArrayLike | None = None,
-    gold_probability: ArrayLike | None = None,
-) -> Environment:
-    """K arms with one parameter each; the start is the reference policy.
+def softmax_bandit(reward_probability: ArrayLike, initial_logits: ArrayLike | None = None) -> Environment:
+    """K arms with one parameter each, on one prompt; the start is the reference policy.
 
     Args:
-        reward_probability: Chance of reward 1 of each arm, shape (arms,), in [0, 1].
+        reward_probability: Chance that an arm is right and rewarded, shape (arms,), in [0, 1].
         initial_logits: Logits of the reference policy, shape (arms,); zeros if None.
-        gold_probability: Chance that an arm is truly right, shape (arms,); the reward's if None.
-
-    Returns:
-        An environment with one prompt.
     """
     reward = np.asarray(reward_probability, dtype=np.float64)
-    gold = reward if gold_probability is None else np.asarray(gold_probability, dtype=np.float64)
     logits = np.zeros_like(reward) if initial_logits is None else np.asarray(initial_logits, dtype=np.float64)
-    prompts = PromptSet(logits[None], np.eye(len(reward))[None], reward[None], gold[None])
+    prompts = PromptSet(logits[None], np.eye(len(reward))[None], reward[None], reward[None])
     return Environment(prompts, prompts, np.zeros(len(reward)))
 
 
@@ -126,11 +102,9 @@ def contextual_bandit(
     n_memory: int = 8,
     difficulty_mean: float = 0.0,
     difficulty_sd: float = 1.5,
-    memory_scale: float = 0.3,
     true_positive_rate: float = 1.0,
     false_positive_rate: float = 0.0,
     exploit_logit: float | None = None,
-    exploit_reward: float = 1.0,
     exploit_strength: float = 1.0,
 ) -> Environment:
     """Many prompts of different difficulty that share parameters.
@@ -138,7 +112,7 @@ def contextual_bandit(
     Each prompt needs a mixture of skills: the right arm's features are its skill weights, so raising a skill
     helps evaluation prompts too. Random "memory" features of every arm let training prompts be learned by
     heart, which does not carry over. With ``exploit_logit`` the last arm of each prompt is an exploit: the
-    training reward likes it, the gold reward does not, and its feature is shared, so finding it once spreads.
+    training reward is 1, the gold reward 0, and its feature is shared, so finding it once spreads.
 
     Args:
         rng: Source of the prompts.
@@ -149,11 +123,9 @@ def contextual_bandit(
         n_memory: Random features.
         difficulty_mean: Mean of how far the right arm starts behind a wrong arm, in logits.
         difficulty_sd: Its standard deviation over prompts.
-        memory_scale: Standard deviation of a random feature.
         true_positive_rate: Of the verifier.
         false_positive_rate: Of the verifier.
         exploit_logit: Starting logit of the exploit arm, or None for no exploit.
-        exploit_reward: Chance that the training reward of the exploit is 1.
         exploit_strength: Size of the exploit's shared feature: how fast it spreads once it is found.
 
     Returns:
@@ -168,14 +140,14 @@ def contextual_bandit(
         # Weights are scaled to unit mean square, so that curvature does not shrink with the number of skills.
         features[:, 0, :n_skills] = rng.dirichlet(np.ones(n_skills), n) * np.sqrt(n_skills)
         memory = slice(n_skills, n_skills + n_memory)
-        features[:, :, memory] = rng.normal(0.0, memory_scale, (n, n_arms, n_memory))
+        features[:, :, memory] = rng.normal(0.0, 0.3, (n, n_arms, n_memory))
         gold = np.zeros((n, n_arms))
         gold[:, 0] = 1.0
-        reward = verifier(gold, true_positive_rate, false_positive_rate)
+        reward = _verified(gold, true_positive_rate, false_positive_rate)
         if exploit_logit is not None:
             logit[:, -1] = exploit_logit + rng.normal(0.0, 0.3, n)
             features[:, -1, -1] = exploit_strength
-            reward[:, -1] = exploit_reward
+            reward[:, -1] = 1.0
         return PromptSet(logit, features, reward, gold)
 
     return Environment(draw(n_prompts), draw(n_held_out), np.zeros(n_parameters))

@@ -179,25 +179,19 @@ def write_json(path: str | os.PathLike[str], content: Any) -> Path:
     return target
 
 
-class Writable(Protocol):
-    """A run that knows what its trainer would have left behind: of small policies or of the deep laboratory."""
+class _Writable(Protocol):
+    """A run with its settings, its log by the steps of a row and these steps, and its truth: small or deep policy."""
 
     @property
-    def settings(self) -> dict[str, Any]:
-        """The trainer's settings by their canonical names, as a sidecar states them."""
-        ...
+    def settings(self) -> dict[str, Any]: ...
 
-    def log(self, logging_steps: int | None = None) -> tuple[dict[str, Any], int]:
-        """The content of its `trainer_state.json`, and the steps averaged into a row; its own if None."""
-        ...
+    def log(self, logging_steps: int | None = None) -> tuple[dict[str, Any], int]: ...
 
-    def record(self) -> dict[str, Any]:
-        """The simulator's truth, JSON-ready."""
-        ...
+    def record(self) -> dict[str, Any]: ...
 
 
 def write_runs(
-    runs: Sequence[Writable], out_dir: str | os.PathLike[str], logging_steps: int | None = None
+    runs: Sequence[_Writable], out_dir: str | os.PathLike[str], logging_steps: int | None = None
 ) -> list[Path]:
     """Writes runs into a new directory, all of them or none.
 
@@ -247,7 +241,7 @@ def write_runs(
     return [target / name for name in names]
 
 
-def _write_run(directory: Path, run: Writable, logging_steps: int | None) -> None:
+def _write_run(directory: Path, run: _Writable, logging_steps: int | None) -> None:
     directory.mkdir()
     log, window = run.log(logging_steps)
     # A run that exploded has numbers that JSON has not: null, which readers of logs take for not logged.

@@ -35,14 +35,14 @@ def truth_of(trajectory: Trajectory, prompts: PromptSet) -> Truth:
     """The truth record of one run (no leading axis) on its training prompts."""
     gold = np.asarray(trajectory.gold_reward)
     return Truth(
-        failure_mode=failure_mode(trajectory, prompts),
+        failure_mode=_failure_mode(trajectory, prompts),
         final_reward=float(trajectory.true_reward[-1]),
         final_gold_reward=float(gold[-1]),
         best_gold_reward=float(gold.max()),
     )
 
 
-def failure_mode(trajectory: Trajectory, prompts: PromptSet) -> FailureMode | None:
+def _failure_mode(trajectory: Trajectory, prompts: PromptSet) -> FailureMode | None:
     """Judges a run from what only a simulator knows: exact rewards and the best reachable one.
 
     * dynamical instability: in the last third the true reward still swings by more than 0.2, there and back;

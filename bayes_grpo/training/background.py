@@ -57,14 +57,9 @@ _TICK = 0.02
 
 @dataclass(frozen=True, kw_only=True)
 class BackgroundSetup:
-    """The first message to the process.
+    """The first message to the process: facts of the trainer, the user's checked settings, what to compute.
 
-    Attributes:
-        facts: What the trainer states besides rows.
-        settings: Checked settings that the user states.
-        watching: What to compute.
-        memory: Result of earlier updates.
-        every: Seconds between the starts of two updates.
+    ``memory`` is what earlier updates left, ``every`` the seconds between the starts of two updates.
     """
 
     facts: Parsed = NO_ROWS
@@ -239,9 +234,7 @@ def _received(file: FileIO, rest: bytearray) -> list[Any]:
 def serve(folder: str, parent: int) -> None:
     """Life of the process: answers rows with updates, each about all rows so far.
 
-    Args:
-        folder: Folder of the two files.
-        parent: Number of the trainer's process.
+    ``folder`` has the two files, and ``parent`` is the number of the trainer's process.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the trainer
     with contextlib.suppress(OSError, AttributeError):

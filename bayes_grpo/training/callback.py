@@ -17,7 +17,6 @@ from enum import Enum
 from typing import Any, Literal, Self
 
 from bayes_grpo.common.errors import BayesGrpoWarning, SettingError
-from bayes_grpo.common.intervals import Interval
 from bayes_grpo.common.text import listed
 from bayes_grpo.decision.decide import StoppingCosts
 from bayes_grpo.diagnosis.status import SEVERITY
@@ -83,9 +82,16 @@ class Watcher:
         self._alert = None if alert is None else tracker_alert(alert)
         self._every, self._threads, self._finish = every, threads, finish
         self._background: Background | None = None
-        self._first, self._guard = False, Guard("no more updates in the log", self._give_up)
+        self._first = False
+        self._guard = Guard("no more updates in the log", self._give_up)
         self._forget()
-        self._check_rule()
+        if not (callable(stop) or stop in (True, False, "decision", "alarm")):
+            raise SettingError(f"stop: expected True, False, decision, alarm or a function, found {stop!r}")
+        known = self._watching.costs
+        if stop == "decision" and (known is None or known.cost_per_step is None):
+            raise SettingError(
+                "stop: decision needs a cost and a value; give costs={'cost_per_step': …, 'value_per_reward': …}"
+            )
 
     def attach(self, trainer: Any) -> Self:
         """Puts the callback before those that report, so that they see the entries of a row.
@@ -192,15 +198,6 @@ class Watcher:
             self._wish |= any(hit for rule, hit in rules.items() if self._stop in (True, rule))
         return entries
 
-    def _check_rule(self) -> None:
-        if not (callable(self._stop) or self._stop in (True, False, "decision", "alarm")):
-            raise SettingError(f"stop: expected True, False, decision, alarm or a function, found {self._stop!r}")
-        costs = self._watching.costs
-        if self._stop == "decision" and (costs is None or costs.cost_per_step is None):
-            raise SettingError(
-                "stop: decision needs a cost and a value; give costs={'cost_per_step': …, 'value_per_reward': …}"
-            )
-
     def _warn_reporters(self, report_to: Any) -> None:
         names = [name for name in ([report_to] if isinstance(report_to, str) else report_to or ()) if name != "none"]
         if names and not self._first:
@@ -247,12 +244,7 @@ def number_of(value: Any) -> float:
 
 
 def trainer_facts(args: Any, state: Any) -> Parsed:
-    """Facts of a trainer about its run: its arguments as settings, its planned length.
-
-    Args:
-        args: Its arguments.
-        state: Its state.
-    """
+    """Facts of a trainer about its run: its arguments as settings, its planned length."""
     plain = {name: value.value if isinstance(value, Enum) else value for name, value in vars(args).items()}
     scalars = {name: value for name, value in plain.items() if isinstance(value, int | float | str)}
     planned = number_of(getattr(state, "max_steps", None))
@@ -276,9 +268,7 @@ def numbers_of(row: Mapping[str, Any]) -> dict[str, float]:
 def agree_across_ranks(wish: bool, args: Any) -> bool:
     """The wish of rank 0, in all processes that train together; each has to call this.
 
-    Args:
-        wish: The wish of this process.
-        args: Arguments of the trainer, which know its device.
+    ``args`` are the trainer's arguments, which know its device.
     """
     torch: Any = sys.modules.get("torch")
     together = getattr(torch, "distributed", None)
@@ -315,10 +305,7 @@ def entries_of(update: Update, alarms: Iterable[Alarm] = ()) -> dict[str, float]
     (`bayes_grpo.diagnosis.status`); ``bayes_grpo/p/failing`` is the probability that something fails. An interval is
     its median under its name, its ends under ``…_low`` and ``…_high``. ``bayes_grpo/stop_now`` is 1 where no further
     step is expected to pay, ``bayes_grpo/best_checkpoint`` the step of the checkpoint to take.
-
-    Args:
-        update: The update.
-        alarms: Alarms that are new to the log.
+    ``alarms`` are those that are new to the log.
     """
     found: dict[str, float] = {"step": update.step, "rows": update.rows, "seconds": update.seconds}
     found |= {f"p/{name}": p for name, p in update.probability.items()}
@@ -329,8 +316,8 @@ def entries_of(update: Update, alarms: Iterable[Alarm] = ()) -> dict[str, float]
     found |= {f"alarm/{alarm.finding}": alarm.probability for alarm in alarms}
     if (ahead := update.outlook) is not None:
         named = {"reward_now": ahead.now, "reward_at_horizon": ahead.at_horizon, "gain": ahead.remaining_gain}
-        for name, value in named.items():
-            found |= _ends(name, value)
+        for name, x in named.items():
+            found |= {name: x.median, f"{name}_low": x.low, f"{name}_high": x.high}
         found |= {"horizon": ahead.until, "gain_threshold": ahead.threshold}
         found |= {name: getattr(ahead, name) for name in ("p_gain", "p_peaked", "p_collapse", "p_takeoff")}
         if ahead.stop is not None:
@@ -342,8 +329,8 @@ def entries_of(update: Update, alarms: Iterable[Alarm] = ()) -> dict[str, float]
 
 def stops_now(update: Update) -> bool:
     """True where an update advises to stop at once."""
-    stop = None if update.outlook is None else update.outlook.stop
-    return stop is not None and stop <= update.step
+    ahead = update.outlook
+    return ahead is not None and ahead.stop is not None and ahead.stop <= update.step
 
 
 def alarms_in(history: Iterable[Mapping[str, Any]]) -> dict[str, float]:
@@ -354,7 +341,3 @@ def alarms_in(history: Iterable[Mapping[str, Any]]) -> dict[str, float]:
             if key.startswith(_ALARM):
                 found.setdefault(key.removeprefix(_ALARM), float(row.get(_STEP, row.get("step", 0.0))))
     return found
-
-
-def _ends(name: str, values: Interval) -> dict[str, float]:
-    return {name: values.median, f"{name}_low": values.low, f"{name}_high": values.high}

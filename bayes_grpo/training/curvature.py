@@ -54,13 +54,9 @@ everything is as it was."""
 
 
 class CurvatureWatcher:
-    """Events of a training, as transformers' Trainer calls them; see `bayes_grpo.trl.CurvatureProbe`.
+    """Events of a training, as transformers' Trainer calls them, with the arguments of `bayes_grpo.trl.CurvatureProbe`.
 
     Args:
-        every: Optimizer steps between two probes.
-        parts: Pieces of a micro-batch.
-        path: File of the probes in the trainer's output directory; None for none.
-        length: Length of the shifts of the parameters.
         opened: See `Opened`.
         refused: Why a trainer cannot be probed; "" where it can.
 
