@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from bayes_grpo.logs.keyindex import normal
-from bayes_grpo.logs.lines import BEFORE_EVALUATION, PASTED, REWARD_KEYS, WITH_SPREAD, lines_of, names_reward, std_of
-from bayes_grpo.logs.table import to_float
+from bayes_grpo.logs.lines import BEFORE_EVALUATION, REWARD_KEYS, WITH_SPREAD, lines_of, names_reward, std_of
+from bayes_grpo.logs.table import Table, to_float
 from bayes_grpo.logs.trainers import GENERIC
 
 _TIME = re.compile(
@@ -17,9 +17,10 @@ _TIME = re.compile(
     r"|(?<![\d:])\d{1,2}:\d\d:\d\d(?:[.,]\d{1,9})?"
 )
 _WRAPPED = re.compile(
-    r"\b(?:[a-z]{1,5}\.)?(?:tensor|array|[a-z]{0,8}float\d{0,3})\(\s*([^\s,()]{1,40})\s*(?:,[^()]{0,80})?\)"
+    r"\b(?:[a-z]{1,5}\.)?(?:tensor|array|[a-z]{0,8}(?:float|int)\d{0,3})\(\s*([^\s,()]{1,40})\s*(?:,[^()]{0,80})?\)"
 )
 """A number as arrays print it, "tensor(0.2, device='cuda:0')" and "np.float64(0.2)"."""
+_ARRAY = re.compile(r"\b(?:[a-z]{1,6}\.)?(?:array|tensor)\((?=\[)")
 _LEADERS = re.compile(r"\s?\.{3,80}\s?")
 """Dots between a name and its number, as in a table of contents."""
 _JOINED = re.compile(r"(?<![^\W_])(step|iteration|iter|update|epoch)[_-]?(\d{1,12})(?!\w)", re.IGNORECASE)
@@ -44,7 +45,8 @@ _NUMBER = re.compile(
     rf"(?<![\w@.,/+-])({_DIGITS}|nan|inf)(?!\w)(?!\.\d)(?:\s?(?:/|of)\s?(\d{{1,9}})(?![\w.]))?", re.IGNORECASE
 )
 _WORD = re.compile(r"[^\W\d][\w./@%-]{0,80}")
-_SERIES = re.compile(rf"(?<![\w@.,/+-])(?>{_DIGITS})(?>\s{{0,4}}(?:,|{_ARROW})\s{{0,4}}{_DIGITS}(?![\w.])){{1,500}}+")
+_ITEM = rf"(?:{_DIGITS}|nan\b|None\b)"
+_SERIES = re.compile(rf"(?<![\w@.,/+-])(?>{_ITEM})(?>\s{{0,4}}(?:,|{_ARROW})\s{{0,4}}{_ITEM}(?![\w.])){{1,50000}}+")
 """Numbers that follow each other."""
 _SPACED = re.compile(rf"(?<=[:=\[]) ?{_DIGITS}(?>[ ]{{1,4}}{_DIGITS}(?![\w.])){{3,500}}+\s?(?=\]|\Z)")
 """At least four numbers between spaces up to the end of a line."""
@@ -59,14 +61,17 @@ _STEPS_AFTER = re.compile(
 )
 _AT_STEP = re.compile(r"\s(?:at|after|in|on|for)\s(?:[a-z]{1,12}\s)?[a-z]{2,10}\s?\Z", re.IGNORECASE)
 """Words between a name and the number of its step, as in "reward at step 100: 0.2"."""
-MEAN_WORDS = "(?:(?:mean|avg|average|train|training|total|raw|step|batch|rollout|current|overall|ep)_){0,4}"
+_MEAN_WORDS = "(?:(?:mean|avg|average|train|training|total|raw|step|batch|rollout|current|overall|ep)_){0,4}"
 _REWARDED = re.compile(
-    rf"{MEAN_WORDS}(?:rewards?(?:_scores?)?|returns?|scores?|rew|r)(?:_(?:mean|avg|total|history))?(?:_(?:per|by)_(?:step|iteration|update|epoch))?"
+    rf"{_MEAN_WORDS}(?:rewards?(?:_scores?)?|returns?|scores?|rew|r)(?:_(?:mean|avg|total|history))?(?:_(?:per|by)_(?:step|iteration|update|epoch))?"
 )
 """Names of no more than a reward."""
 _MEAN_OF_REWARD = re.compile(r"(?:[a-z]{1,20}_){0,2}rewards?_(?:mean|avg)")
 """The end of a key of several parts, "grpo_actor/task_reward/avg"."""
-_RATE = re.compile(rf"(?:{MEAN_WORDS}|\w{{1,20}}_)(?:accuracy|acc|solved|(?:success|solve|pass|win|correct)(?:_rate)?)")
+_RATE = re.compile(
+    rf"(?:{_MEAN_WORDS}|\w{{1,20}}_)(?:accuracy|acc|solved|(?:success|solve|pass|win|correct)(?:_rate)?)"
+)
+_SHORT = re.compile(rf"{_MEAN_WORDS}(?:r|rew)(?:_(?:mean|avg))?")
 _PART = re.compile(r"\w{2,40}_rewards?|rewards?_\w{2,40}|total", re.IGNORECASE)
 _OF_ONE = re.compile(
     r"\W{0,9}(?:sample|completion|question|prompt|problem|example|answer|response|generation|model|task|method|run)s?"
@@ -236,7 +241,12 @@ def _value(name: str, number: str, of: str | None) -> float:
     return value / float(of or 1) if share else value
 
 
-def _lists_in(line: str) -> Iterator[tuple[str, list[float], tuple[int, int]]]:
+def without_decoration(line: str) -> str:
+    """A line without what surrounds its names and numbers, as the marks of Markdown and the names of arrays."""
+    return _WRAPPED.sub(r"\1", _ARRAY.sub("", _NONE.sub("", line)))
+
+
+def lists_in(line: str) -> Iterator[tuple[str, list[float], tuple[int, int]]]:
     """Names of a line, the numbers that follow each other behind them, and where these stand."""
     at = 0
     for pattern in (_SERIES, _SPACED):
@@ -244,31 +254,24 @@ def _lists_in(line: str) -> Iterator[tuple[str, list[float], tuple[int, int]]]:
             name = _name(_MARKS.split(_ASIDE.sub("", line[at : numbers.start()]).rstrip(" :=[("))[-1], linked=True)
             at = numbers.end()
             values = [to_float(x) for x in _BETWEEN.split(numbers[0].strip())]
-            if name and len(values) > 1 and all(map(math.isfinite, values)):
-                yield name, values, numbers.span()
-
-
-def series_in(text: str) -> dict[str, list[float]]:
-    """Numbers that follow each other behind a name: those of rewards, and others of as many, the steps among them.
-
-    A name that comes again and again with such numbers is that of the completions of each row, and no series.
-    """
-    found: dict[str, list[float]] = {}
-    for line, _ in lines_of(text) if len(text) <= PASTED else ():
-        for name, values, _ in _lists_in(_WRAPPED.sub(r"\1", _NONE.sub("", line))):
-            if name in found:
-                return {}
-            found[STEP_NAME if _STEP.fullmatch(last_part(name)) else name] = values
-    lengths = [len(values) for name, values in found.items() if reads_like_reward(name)]
-    return {name: values for name, values in found.items() if lengths and len(values) == lengths[0]}
+            if name and sum(map(math.isfinite, values)) > 1:
+                yield STEP_NAME if _STEP.fullmatch(last_part(name)) else name, values, numbers.span()
 
 
 def _with_means(line: str) -> str:
     """A line in which a list of the rewards of its completions is their mean."""
-    for name, values, (start, end) in reversed([*_lists_in(line)]):
-        if reads_like_reward(name) and not re.search(_ARROW, line[start:end]):
+    for name, values, (start, end) in reversed([*lists_in(line)]):
+        if reads_like_reward(name) and all(map(math.isfinite, values)) and not re.search(_ARROW, line[start:end]):
             line = f"{line[:start].rstrip(' [(')}: {sum(values) / len(values):.6g} | {line[end:].lstrip(' ])')}"
     return line
+
+
+def with_full_names(table: Table) -> Table:
+    """A table, in which a short name of the reward is written out where no other name is one."""
+    short = [key for key in table.keys if _SHORT.fullmatch(last_part(key))]
+    if len(short) != 1 or names_reward(table.keys):
+        return table
+    return table.renamed(["reward" if key == short[0] else key for key in table.keys])
 
 
 def mentions_in(text: str) -> list[Mention]:

@@ -8,32 +8,27 @@ each other behind one name, "reward: 0.2 → 0.3 → 0.4", are a column.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 
-from bayes_grpo.common.text import counted, listed
 from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source
 from bayes_grpo.logs.keyindex import normal, of_evaluation
-from bayes_grpo.logs.lines import PASTED, names_reward, no_rows_error, planned_in, settings_in, too_long
+from bayes_grpo.logs.lines import PASTED, no_rows_error, planned_in, settings_in, too_long
 from bayes_grpo.logs.mentions import (
     LONGEST_MENTIONING,
-    MEAN_WORDS,
     PLACE,
     STEP_NAME,
     Mention,
     is_logged_name,
-    last_part,
     mentions_in,
     names_only_reward,
     reads_like_reward,
-    series_in,
+    with_full_names,
 )
 from bayes_grpo.logs.run import Caution
 from bayes_grpo.logs.table import Table
 
 _EVALUATED = "evaluated"
-_SHORT = re.compile(rf"{MEAN_WORDS}(?:r|rew)(?:_(?:mean|avg))?")
 _LEAST_ROWS = 3
 _LEAST_KEYS = 4
 """Numbers with known names that make a row of a text with one reward and no step."""
@@ -107,19 +102,8 @@ def _rows(text: str) -> tuple[list[dict[str, float]], float]:
     return (whole, 0.0) if len(whole) == 1 and len(text) <= PASTED else ([], 0.0)
 
 
-def _with_full_names(rows: list[dict[str, float]]) -> list[dict[str, float]]:
-    """Rows, in which a short name of the reward is written out where no other name is one."""
-    names = {name for row in rows for name in row}
-    short = [name for name in names if _SHORT.fullmatch(last_part(name))]
-    if len(short) != 1 or any(names_reward((name,)) for name in names):
-        return rows
-    return [{"reward" if name == short[0] else name: value for name, value in row.items()} for row in rows]
-
-
 def _sniff(source: Source) -> Evidence | None:
     """Rows with a reward in free text, where no other reader finds any."""
-    if series := series_in(source.head):
-        return Evidence(0, len(next(iter(series.values()))))
     rewarded = sum(any(map(reads_like_reward, row)) for row in _rows(source.head)[0])
     enough = rewarded >= _LEAST_ROWS or (rewarded and len(source.text) <= PASTED)
     return Evidence(0, rewarded) if enough else None
@@ -127,15 +111,11 @@ def _sniff(source: Source) -> Evidence | None:
 
 def _read(source: Source, wanted: str | None) -> Parsed:
     """Rows of names and numbers, with the settings that the text states in words."""
-    if series := series_in(source.text):
-        rows = _with_full_names([dict(zip(series, row, strict=True)) for row in zip(*series.values(), strict=True)])
-        note = Caution(f"numbers that follow each other behind {listed(series)} are {counted(len(rows), 'row')}")
-        return Parsed(Table.from_rows(rows), notes=(note,))
     rows, planned = _rows(source.text)
     if not rows:
         raise no_rows_error("names before numbers such as 'step 3, reward 0.24'", source)
     return Parsed(
-        Table.from_rows(_with_full_names(rows)),
+        with_full_names(Table.from_rows(rows)),
         total_steps=planned or planned_in(source.text),
         notes=(
             Caution("read from free text by the names that stand before numbers"),
