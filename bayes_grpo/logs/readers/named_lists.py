@@ -13,7 +13,7 @@ from bayes_grpo.logs.mentions import STEP_NAME, lists_in, reads_like_reward, wit
 from bayes_grpo.logs.run import Caution
 from bayes_grpo.logs.table import Table
 
-_LINES_OF_LIST = re.compile(r"\[\s*[-+\w.(), \n]{1,200000}\]")
+_LINES_OF_LIST = re.compile(r"\[[-+\w.(), \n]{1,200000}+\]")
 """A list that a script may print over several lines."""
 _IN_YAML = re.compile(
     r"^[ \t]{0,8}([A-Za-z_][\w./-]{0,60}):[ \t]*\n((?:[ \t]{0,12}- [-+\d.][^\n]{0,30}(?:\n|\Z)){2,})", re.M
