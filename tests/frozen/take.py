@@ -1,17 +1,13 @@
 """Everything that the commands print, as plain files: exit code, first screen, details, JSON, text of the page.
 
-    python -m tests.frozen.take [PATTERN ...]           takes the stored files again, of cases such as fit/*
-    python -m tests.frozen.take --folder OUT --logs DIR [--sample PATTERN]
-
-The second form does the same for the files below a folder, to compare two checkouts with ``diff -r``: diagnose and
-inspect for all, fit and forecast for those whose path fits a pattern.
+python -m tests.frozen.take [PATTERN ...]     takes the stored files again, of cases such as fit/*
 """
 
-import argparse
 import json
 import math
 import re
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import chdir
@@ -158,39 +154,14 @@ def take_case(case: str) -> str:
         return taken([str(write(w[1:-1], Path())) if w.startswith("{") else w for w in CASES[case].split()])
 
 
-def _take_logs(logs: Path, out: Path, sample: str) -> None:
-    names = sorted(str(p.relative_to(logs)) for p in logs.rglob("*") if p.is_file())
-    for name in names:
-        commands = {"diagnose": [], "inspect": []}
-        if fnmatch(name, sample):
-            commands |= {"fit": [], "forecast": ["--reference-runs", "none"]}
-        for command, more in commands.items():
-            with chdir(logs):
-                text = taken([command, name, *more])
-            _save(out / command / f"{name}.txt", text)
-
-
-def _save(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
-
-
 def main() -> None:
     """Takes outputs again."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("patterns", nargs="*", default=["*"], metavar="PATTERN")
-    parser.add_argument("--folder", type=Path, help="where the outputs of other logs go")
-    parser.add_argument("--logs", type=Path, help="folder with these logs")
-    parser.add_argument("--sample", default="", help="logs that are fitted and forecast too")
-    options = parser.parse_args()
-    if (options.logs is None) != (options.folder is None):
-        parser.error("expected both --logs and --folder, or neither")
-    if options.logs is not None:
-        _take_logs(options.logs, options.folder.resolve(), options.sample)
-        return
+    patterns = sys.argv[1:] or ["*"]
     for case in CASES:
-        if any(fnmatch(case, pattern) for pattern in options.patterns):
-            _save(STORED / f"{case}.txt", take_case(case))
+        if any(fnmatch(case, pattern) for pattern in patterns):
+            path = STORED / f"{case}.txt"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(take_case(case), encoding="utf-8")
 
 
 if __name__ == "__main__":

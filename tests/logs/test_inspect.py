@@ -1,6 +1,7 @@
 """What is shown of a log: its document, its picture, its dictionary."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,26 +14,17 @@ from bayes_grpo.logs.run import Caution, Run
 from bayes_grpo.logs.settings import Provenance, Setting, Settings
 from bayes_grpo.views.plots.logs import plot_run
 from tests.helpers import shown
+from tests.helpers.runs import make_run, steps
 
 
-def make_run(**more) -> Run:
-    step = np.arange(1.0, 7.0)
-    fields = {
-        "name": "run",
-        "source": "a.jsonl",
-        "format": "jsonl",
-        "log_hash": "00",
-        "step": step,
-        "reward": np.array([np.nan, 0.2, 0.3, 0.25, 0.5, 0.4]),
-        "window": np.full(6, 2.0),
-        "signals": {"kl": 0.1 * step, "entropy": np.full(6, np.nan)},
-        "eval_step": np.array([2.0, 6.0]),
-        "eval_reward": np.array([0.1, 0.3]),
-        "settings": Settings(group_size=Setting(8, Provenance.USER), momentum=Setting(0.9, note="a default")),
-        "keys": {"reward": "train/reward", "kl": "kl"},
-        "notes": ("one", "two"),
-    }
-    return Run(**fields | more)
+def run_with(**more) -> Run:
+    reward, kl = [np.nan, 0.2, 0.3, 0.25, 0.5, 0.4], 0.1 * steps(6)
+    made = make_run(
+        steps(6), reward, window=2.0, signals={"kl": kl, "entropy": np.nan}, evals={2.0: 0.1, 6.0: 0.3}, name="run"
+    )
+    settings = Settings(group_size=Setting(8, Provenance.USER), momentum=Setting(0.9, note="a default"))
+    fields = {"settings": settings, "keys": {"reward": "train/reward", "kl": "kl"}, "notes": ("one", "two")}
+    return replace(made, **fields | more)
 
 
 def text_of(run: Run) -> str:
@@ -41,7 +33,7 @@ def text_of(run: Run) -> str:
 
 def test_counts_and_ranges():
     settings = Settings(momentum=Setting(float("nan")), group_size=Setting(np.int64(8), Provenance.USER))
-    found = make_run(settings=settings).to_dict()
+    found = run_with(settings=settings).to_dict()
     assert json.loads(json.dumps(found, allow_nan=False)) == found
     assert [found[k] for k in ("rows", "first_step", "last_step", "window", "eval_rows")] == [6, 1, 6, [2, 2], 2]
     ends = {"low": 0.2, "high": 0.5, "first": 0.2, "last": 0.4}
@@ -52,12 +44,12 @@ def test_counts_and_ranges():
     assert found["settings"]["epochs"]["provenance"] == "none"
     assert found["notes"] == ["one", "two"]
     empty = np.empty(0)
-    found = make_run(step=empty, reward=empty, window=empty, signals={}).to_dict()
+    found = run_with(step=empty, reward=empty, window=empty, signals={}).to_dict()
     assert [found[k] for k in ("rows", "first_step", "window")] == [0, None, None]
 
 
 def test_tables_show_values_and_origins():
-    text = text_of(make_run())
+    text = text_of(run_with())
     for part in ("run: 6 rows, steps 1 to 6, 2 evaluations", "train/reward", "user", "a default", "Notes\none\ntwo"):
         assert part in text
     line = next(x for x in text.splitlines() if "group_size" in x)
@@ -67,13 +59,13 @@ def test_tables_show_values_and_origins():
 
 def test_text_of_a_log_is_neither_markup_nor_control():
     evil = "[red]x[/red] [/] \x1b[31mz\x07\n\u202ename"
-    text = text_of(make_run(name=evil, source=evil, keys={"reward": evil}, notes=(evil,)))
+    text = text_of(run_with(name=evil, source=evil, keys={"reward": evil}, notes=(evil,)))
     assert "[red]x[/red] [/]" in text
     assert not any(c in text for c in "\x1b\x07\u202e")
 
 
 def test_a_plot_is_written_in_the_format_of_its_suffix_or_not_at_all(tmp_path):
-    run = make_run(name="cost $5_{x} $")
+    run = run_with(name="cost $5_{x} $")
     for suffix, magic in ((".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF")):
         path = tmp_path / f"plot{suffix}"
         assert save_plot(plot_run(run), path) == path
@@ -92,7 +84,7 @@ def test_a_plot_is_written_in_the_format_of_its_suffix_or_not_at_all(tmp_path):
 
 def test_plot_goes_into_a_given_figure():
     figure = Figure(figsize=(4, 3), layout="constrained")
-    assert plot_run(make_run(), figure) is figure
+    assert plot_run(run_with(), figure) is figure
     assert len(figure.axes) == 2
     assert figure.get_size_inches().tolist() == [4, 3]
 
