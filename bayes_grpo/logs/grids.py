@@ -25,8 +25,7 @@ _STRAY = re.compile(r"<(?!/?t[dhr]>)", re.IGNORECASE)
 _PLANNED = re.compile(r"\[\s{0,3}\d{1,9}/(\d{1,9})\s")
 """Planned steps above a progress table, "[250/250 28:17, Epoch 0/1]"."""
 COUNTERS = frozenset(key for group in GENERIC.steps for key in group if key != "batch") | {"epoch"}
-STEP_COLUMNS = COUNTERS | {"interval"}
-"""Names of a column of steps, or of several together; sizes of a batch stand below "batch" too."""
+"""Names of a column of steps; sizes of a batch stand below "batch" too."""
 _QUALIFIED = re.compile(
     r"(?!(?:per|time|tokens?|seconds?|secs?|ms|each|max|total|cost|num|n|eval|val)_)[a-z]{1,20}_(?:steps?|iterations?|updates?)"
 )
@@ -42,7 +41,7 @@ _MISSES = 4
 def is_step_column(name: str) -> bool:
     """True if a column of a table has the name of one of steps."""
     known = normal(name)
-    return known in STEP_COLUMNS or _QUALIFIED.fullmatch(known) is not None
+    return known in COUNTERS | {"interval"} or _QUALIFIED.fullmatch(known) is not None
 
 
 class Grid(NamedTuple):
@@ -103,7 +102,7 @@ def text_grids(text: str) -> Iterator[Grid]:
         if i < end or len(line) > _MAX_ROW or not (names_reward((line,)) or _BAR.search(line)):
             continue
         for split in _SPLITS:
-            names = split(line)
+            names = split(line.lstrip("# "))  # numpy writes the names of columns as a comment
             boxed = split is _between_boxes and len(names) > 1
             if not boxed and not _is_heading(names):
                 continue

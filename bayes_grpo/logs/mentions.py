@@ -207,7 +207,7 @@ class _Scan:
             name = f"{head}/{statistic}" if head else _name(words, linked)
             is_key = "/" in name.rpartition(" ")[2] or "_" in name.rpartition(" ")[2]
             if not words.strip(" :="):
-                name = self._waiting
+                name = "" if place and segment[at : at + 1] == ":" else self._waiting  # a key of YAML
                 linked = bool(name)
             self._waiting = ""
             if behind := _STEPS_AFTER.match(segment, at):

@@ -1,4 +1,4 @@
-"""Shapes of tables in plain text that are none of a header line above rows: turned, commented, a cell a line, bare."""
+"""Shapes of tables in plain text that are none of a header line above rows: turned, a cell a line, numbers alone."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import NamedTuple
 
 from bayes_grpo.logs.cells import in_rows_of_steps, value_in
 from bayes_grpo.logs.file_names import is_of_rewards
-from bayes_grpo.logs.grids import STEP_COLUMNS
+from bayes_grpo.logs.grids import is_step_column
 from bayes_grpo.logs.json_columns import STEPS
 from bayes_grpo.logs.keyindex import normal
 from bayes_grpo.logs.lines import names_reward
-from bayes_grpo.logs.shapes import is_number, step_in_key
+from bayes_grpo.logs.shapes import is_number
 from bayes_grpo.logs.table import to_float
 
 _SEPARATORS = (",", "\t", ";", "|", " ")
 _MAX_LINE, _MAX_LINES = 65_536, 200_000
 _FEWEST = 2
-_COMMENTS = 20
-"""Lines that may stand above a heading."""
+_LOOKED_AT = 20
+"""Lines of the beginning of a text that are looked at."""
 _EMPTY = frozenset(("", "no log", "nan", "none", "null", "n/a", "-"))
 _MARKED = re.compile(r"[{<]|\[\s{0,9}[\[{\"]")
 """How JSON, dictionaries and HTML begin."""
@@ -45,18 +45,17 @@ def table_in(text: str, stem: str = "") -> TextTable | None:
     lines = [line for line in lines if line]
     if len(lines) < _FEWEST or max(map(len, lines)) > _MAX_LINE:
         return None
-    return _turned(lines) or _below_comment(lines) or _cell_a_line(lines) or _below_steps(lines) or _bare(lines, stem)
+    return _turned(lines) or _cell_a_line(lines) or _bare(lines, stem)
 
 
 def may_hold_table(head: str) -> bool:
     """True if the first lines of a text may be those of such a table, which is cheap to see."""
-    lines = [line.strip() for line in head[:_MAX_LINE].split("\n", _COMMENTS)[:_COMMENTS]]
+    lines = [line.strip() for line in head[:_MAX_LINE].split("\n", _LOOKED_AT)[:_LOOKED_AT]]
     lines = [line for line in lines if line]
     if not lines or _MARKED.match(lines[0]):
         return False
     return bool(
-        lines[0].startswith("#")
-        or any(is_number(x) or _STEP_ABOVE.fullmatch(x) for x in lines)
+        any(map(is_number, lines))
         or any(re.fullmatch(r"[-+\d.eE\s]{5,200}", x) for x in lines[:1])
         or sum(any(c.isdigit() for c in cell) for cell in re.split(r"[,\t;| ]", lines[0])) >= _FEWEST
     )
@@ -94,27 +93,10 @@ def _turned(lines: Sequence[str]) -> TextTable | None:
     return None
 
 
-def _below_comment(lines: Sequence[str]) -> TextTable | None:
-    """Rows of numbers below a commented line with the names of their columns, as numpy's savetxt writes them."""
-    n = next((i for i, line in enumerate(lines[:_COMMENTS]) if not line.startswith("#")), 0)
-    if n == 0:
-        return None
-    for separator in _SEPARATORS:
-        names = _cells(lines[n - 1].strip("# "), separator)
-        if len(names) < _FEWEST or not names_reward(names):
-            continue
-        rows = [_cells(line, separator) for line in lines[n:] if not line.startswith("#")]
-        if rows[-1:] and len(rows[-1]) < len(names):
-            rows.pop()  # cut off
-        if rows and all(len(row) == len(names) and all(map(is_number, row)) for row in rows):
-            return TextTable(_columns(names, rows), "the names of the columns stand in a comment above them")
-    return None
-
-
 def _cell_a_line(lines: Sequence[str]) -> TextTable | None:
     """The cells of a table one below the other, its headings first, as a copy from a notebook's page has them."""
     n = next((i for i, line in enumerate(lines[:200]) if is_number(line)), 0)
-    start = max((i for i in range(n) if normal(lines[i]) in STEP_COLUMNS), default=n)
+    start = max((i for i in range(n) if is_step_column(lines[i])), default=n)
     names = lines[start:n]
     if len(names) < _FEWEST or not names_reward(names) or len({*names}) < len(names):
         return None
@@ -128,29 +110,6 @@ def _cell_a_line(lines: Sequence[str]) -> TextTable | None:
     if len(rows) < _FEWEST or not all(b > a for a, b in pairwise(steps)) or any(step % 1 for step in steps):
         return None
     return TextTable(_columns(names, rows), f"one cell a line: {len(rows)} rows below {len(names)} headings")
-
-
-_STEP_ABOVE = re.compile(r"""['"]?([\w-]{1,40})['"]?:|\[(?:[\w-]{1,40}\.)?['"]?([\w-]{1,40})['"]?\]""")
-"""A line that is a key of YAML, or a heading of TOML, alone."""
-_BELOW_STEP = re.compile(r"([A-Za-z_][\w./-]{0,60})\s{0,3}[:=]\s{0,3}(\S{1,40})")
-
-
-def _below_steps(lines: Sequence[str]) -> TextTable | None:
-    """Names and values below a key that is their step, as YAML and TOML have objects by step."""
-    rows: list[dict[str, str]] = []
-    for line in lines:
-        head = _STEP_ABOVE.fullmatch(line)
-        pair = _BELOW_STEP.fullmatch(line)
-        at = step_in_key(head[1] or head[2]) if head is not None else None
-        if at is not None:
-            rows.append({at[0]: f"{at[1]:.12g}"})
-        elif pair is not None and rows:
-            rows[-1].setdefault(pair[1], pair[2])
-        elif rows:
-            return None
-    if len(rows) < _FEWEST or not names_reward(rows[0]):
-        return None
-    return TextTable({k: [row.get(k, "") for row in rows] for k in rows[0]}, "names and values below each step")
 
 
 def _bare(lines: Sequence[str], stem: str) -> TextTable | None:
