@@ -13,6 +13,8 @@ from bayes_grpo.logs.run import Caution, Run
 from bayes_grpo.logs.settings import Settings
 
 _MIN_STEPS = 5
+_MIN_PARTS = 3
+"""Steps from which on several records of each are its parts."""
 _MIN_AGAIN = 2
 _SHARE = 0.8
 _EXPLODED, _LEAST_KL = 100, 1.0
@@ -41,7 +43,7 @@ def mean_of_parts(
         finite = np.isfinite(values)
         count = np.add.reduceat(finite.astype(np.int64), starts)
         logged = count > 0
-        if logged.sum() < _MIN_STEPS or np.mean(count[logged] > 1) < _SHARE:
+        if logged.sum() < _MIN_PARTS or np.mean(count[logged] > 1) < _SHARE:
             continue
         # About the first value, so that equal parts have exactly their value as the average.
         base = np.maximum.reduceat(np.where(finite, values, -np.inf), starts)

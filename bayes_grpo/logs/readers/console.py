@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from functools import reduce
-from itertools import groupby, pairwise
+from itertools import pairwise
 from sys import intern
 
 from bayes_grpo.common.text import ANSI, counted, listed
@@ -132,33 +132,13 @@ def _pair_rows(text: str) -> Rows:
     if not any("step" in row for row, *_ in rows):
         yield from ((row, None) for row, *_ in rows if names_reward(row))
         return
-    rows = _means_of_ranks([x for x in rows if "step" in x[0]])
+    rows = [x for x in rows if "step" in x[0]]
     turned = (
         b["step"] < a["step"] and b.get("epoch", 0.0) > a.get("epoch", 0.0) for (a, *_), (b, *_) in pairwise(rows)
     )
     within_epochs = any(inside for *_, inside in rows) or any(turned)
     for row, steps, epochs, _ in rows:
         yield row, steps * epochs if within_epochs else steps or None
-
-
-_RANK = re.compile(r"\brank[\s_:=#]{0,2}(\d{1,4})\b", re.IGNORECASE)
-"""The process that writes a line, as "[Rank 1]"."""
-_OF_RANK = "rank of the process"
-
-
-def _means_of_ranks(rows: list[Placed]) -> list[Placed]:
-    """Rows, those that follow each other on one step and are each of another rank as their mean."""
-    if sum(_OF_RANK in row for row, *_ in rows) < len(rows) or not rows:
-        return [({k: v for k, v in x[0].items() if k != _OF_RANK}, x[1], x[2], x[3]) for x in rows]
-    means: list[Placed] = []
-    for step, group in groupby(rows, key=lambda x: x[0]["step"]):
-        of_step = list(group)
-        keys = [key for key in of_step[0][0] if key not in (_OF_RANK, "step")]
-        known = {key: [row[key] for row, *_ in of_step if key in row] for key in keys}
-        _, planned, epochs, within_epoch = of_step[0]
-        mean = {key: sum(x) / len(x) for key, x in known.items()}
-        means.append((mean | {"step": step}, planned, epochs, within_epoch))
-    return means
 
 
 _WITHOUT_ADVANTAGE = re.compile(r"\bDetected \d{1,9}/(\d{1,9}) rollouts \([^()\n]{0,200}?\bzero_advantage=(\d{1,9})\b")
@@ -205,8 +185,6 @@ def _lines_with_place(text: str) -> Iterator[tuple[Placed, bool]]:
                 row = dict(of_evaluation(row))
             row |= {"epoch": float(epoch[1])} if epoch else {}
             row |= {"step": float(step[1])} if step else {}
-            if "ank" in line and (rank := _RANK.search(line)) is not None:
-                row = {k: v for k, v in row.items() if k.lower() != "rank"} | {_OF_RANK: float(rank[1])}
             if before and names_reward(row):
                 row |= before
                 before = {}
