@@ -15,7 +15,6 @@ import numpy as np
 from bayes_grpo.common.text import counted
 from bayes_grpo.logs.bar_steps import NO_BARS, BarCounter, RowBelowBars, is_train, steps_on_bars
 from bayes_grpo.logs.formats import NO_REWARDS, Evidence, Parsed, Reader, Source, parsed_rows
-from bayes_grpo.logs.inline_numbers import evaluation_in, numbers_before, only_evaluations
 from bayes_grpo.logs.keyindex import marked_evaluation
 from bayes_grpo.logs.lines import (
     Bars,
@@ -30,7 +29,6 @@ from bayes_grpo.logs.lines import (
 )
 from bayes_grpo.logs.readers.json_text import before_cut, begins_json, parse_line
 from bayes_grpo.logs.table import to_float
-from bayes_grpo.logs.totals import means_of_totals, of_single_completions
 from bayes_grpo.logs.trainings import CLOSING, starts_of
 
 _OPEN = re.compile(r"\{\s*['\"]|\A\s{0,40}\{\s{0,8}\Z")
@@ -63,6 +61,22 @@ _STEP_OF_TEXT = re.compile(r"[\d\s]{0,12}\[step (\d{1,12})\]\s\S", re.IGNORECASE
 """The beginning of a text that is shown with its step, maybe behind the number of its line."""
 _PANEL = ("│", "┃", "║")
 """How a line of a panel begins, in which a trainer shows prompts and completions, whatever these hold."""
+_NAMED = r"([A-Za-z_][\w/]{0,60})\s?[:=]\s?([-+.\deE]{1,40})"
+_NAMED_BEFORE = re.compile(rf"(?:(?<![\w/.]){_NAMED},\s){{1,40}}[A-Za-z_]\w{{0,40}}\s?[:=]\s?\Z")
+"""Numbers with names that stand on the line of a dict, before its own name: "loss: 0.1, entropy: 0.8, rewards: {"."""
+_EVALUATED_KEY = (
+    r"(?:eval|val|valid|validation|test|held_?out)[_/](?:mean_|avg_)?"
+    r"(?:acc|accuracy|reward|score|pass@?_?1|success_rate|solve_rate)(?:_mean)?"
+)
+_EVALUATED = re.compile(rf"(?<![\w/.'\"])({_EVALUATED_KEY})\s?[:=]\s?(-?\d{{1,9}}(?:\.\d{{1,20}})?)(?![\w%])")
+_MAX_EVALUATED = 200
+"""Characters of a line that names an evaluation, "rollout batch 10 done, eval_acc: 0.6"; a longer one is prose."""
+_SUM = re.compile(r"(?:total|sum)_(?=\w{0,40}(?:reward|score|correct))(\w{1,60})", re.IGNORECASE)
+"""The name of a sum of rewards over completions."""
+_SUMMED = re.compile(
+    r"(?:total|num|n)_(?:num|count|samples|completions|rollouts|responses|total|examples)", re.IGNORECASE
+)
+"""The name of the number of completions that such a sum is over."""
 _MAX_LENGTH = 20_000
 _MAX_DEPTH = 8
 _MAX_COUNT = 64
@@ -90,12 +104,13 @@ def _rows_of(source: Source) -> Parsed:
     if not found:
         raise no_rows_error("dicts of metrics in the text", source)
     in_dicts = {key for f in found if len(f.row) > 1 for key in f.row}
-    found = [f for f in found if not only_evaluations(f.row) or not f.row.keys() <= in_dicts]
+    found = [f for f in found if not _only_evaluations(f.row) or not f.row.keys() <= in_dicts]
     notes = ["console text is rounded; trainer_state.json, where it exists, is exact", *too_long(source.text)]
-    if singles := of_single_completions([f.row for f in found]):
-        found = [f for i, f in enumerate(found) if i not in singles]
-        notes.append(f"{counted(len(singles), 'dict')} of single completions left out")
-    rows = _counted_outcomes(_at_rollouts([means_of_totals(f.row) for f in found]))
+    single = [_summed(f.row) is None and names_reward(f.row) for f in found]
+    if 0 < sum(single) < sum(_summed(f.row) is not None for f in found):
+        found = [f for f, alone in zip(found, single, strict=True) if not alone]
+        notes.append(f"{counted(sum(single), 'dict')} of single completions left out")
+    rows = _counted_outcomes(_at_rollouts([_means_of_sums(f.row) for f in found]))
     spaces = [{key.partition("/")[0] for key in row} for row in rows]
     if len(rows) > 1 and all(map(is_train, rows)) and len(set().union(*spaces)) == sum(map(len, spaces)):
         return parsed_rows([dict(pair for row in rows for pair in row.items())], notes=notes)  # parts of one row
@@ -109,10 +124,28 @@ def _rows_of(source: Source) -> Parsed:
         total = total or planned_in(source.text)
         return parsed_rows(rows, total_steps=total, notes=(*notes, *more), starts=starts)
     for i, (before, row) in enumerate(pairwise(rows), 1):  # an evaluation in words stands behind the row of its step
-        if only_evaluations(row):
+        if _only_evaluations(row):
             rows[i] = {**{k: v for k, v in before.items() if _STEP_KEY.search(k)}, **row}
     parsed = parsed_rows(rows, notes=notes)
     return parsed if parsed.total_steps else replace(parsed, total_steps=planned_in(source.text))
+
+
+def _only_evaluations(row: Mapping[str, Any]) -> bool:
+    return all(re.fullmatch(_EVALUATED_KEY, key) for key in row)
+
+
+def _summed(row: Mapping[str, Any]) -> float | None:
+    """The number of completions that a row with sums of rewards states."""
+    numbers = [to_float(value) for key, value in row.items() if _SUMMED.fullmatch(key)]
+    return numbers[0] if len(numbers) == 1 and numbers[0] >= 1 and any(map(_SUM.fullmatch, row)) else None
+
+
+def _means_of_sums(row: dict[str, Any]) -> dict[str, Any]:
+    """A row with sums as means: ``{"total_num": 256, "total_reward": 144}`` is a reward of 0.5625."""
+    if (number := _summed(row)) is None:
+        return row
+    means = {key: found[1] for key in row if (found := _SUM.fullmatch(key)) is not None and found[1] not in row}
+    return {means.get(key, key): to_float(x) / number if key in means else x for key, x in row.items()}
 
 
 def _are_of_two_runs(one: RowBelowBars, other: RowBelowBars) -> bool:
@@ -192,7 +225,7 @@ def _dicts(log: str) -> Iterator[RowBelowBars]:
                     text = ""
                     if at == 0 and (row := _without_braces(piece)):
                         yield bars.row_below(row)
-                    elif counting is not None and evaluated != (row := evaluation_in(piece)):
+                    elif counting is not None and evaluated != (row := _evaluation_in(piece)):
                         evaluated = row or evaluated
                         yield from (RowBelowBars(row, dict(bars.counts) or NO_BARS, {}, bars.section),) if row else ()
                     break
@@ -230,6 +263,10 @@ def _dicts(log: str) -> Iterator[RowBelowBars]:
     yield RowBelowBars({}, NO_BARS, bars.passed)
 
 
+def _evaluation_in(line: str) -> dict[str, float]:
+    return {k: to_float(x) for k, x in _EVALUATED.findall(line)} if len(line) <= _MAX_EVALUATED else {}
+
+
 def _names_total(row: Mapping[str, Any]) -> bool:
     """True if a row has the mean of a reward that is not one of several functions'."""
     return names_reward(key for key in row if "rewards/" not in key and "std" not in key)
@@ -240,7 +277,8 @@ def _dict_counted(before: str, row: dict[str, Any]) -> dict[str, Any]:
 
     And with the numbers that the line names before it.
     """
-    row = {**numbers_before(before), **row}
+    named = _NAMED_BEFORE.search(before)
+    row = {**{k: to_float(x) for k, x in re.findall(_NAMED, named[0] if named else "")}, **row}
     count = _DICT_COUNT.search(before[-_MAX_COUNT:])
     if count is None:
         return row
