@@ -1,6 +1,7 @@
-"""The command line, called in this process: the one way of every test."""
+"""The command line, called in this process, and programs in one of their own: the one way of every test."""
 
 import io
+import subprocess
 import sys
 import warnings
 from contextlib import redirect_stderr, redirect_stdout
@@ -9,6 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from bayes_grpo.cli.app import main
+from tests.helpers.pages import ROOT
 
 
 class Outcome(NamedTuple):
@@ -35,3 +37,11 @@ def call(*words: object) -> Outcome:
         except SystemExit as stop:
             code = stop.code if isinstance(stop.code, int) else int(bool(stop.code))
     return Outcome(code, out.getvalue(), err.getvalue())
+
+
+def printed_by(program: str, *words: object, text: str | None = None) -> str:
+    """What a program prints in an interpreter of its own, which has to end well and to complain of nothing."""
+    command = [sys.executable, "-c", program, *map(str, words)]
+    done = subprocess.run(command, input=text, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
+    return done.stdout.strip()

@@ -7,9 +7,6 @@ import pytest
 from scipy.linalg import solve_discrete_lyapunov
 
 from bayes_grpo.dynamics.reduction import critical_gain, onset_of_oscillation
-from bayes_grpo.simulate.policies import bernoulli_bandit
-from bayes_grpo.simulate.settings import Numbers, Structure
-from bayes_grpo.simulate.training import simulate
 from benchmarks.common import bisected
 from benchmarks.lab.groups import group_drift_factor
 from benchmarks.lab.measure import (
@@ -40,18 +37,6 @@ def test_fluctuation_of_two_group_sizes():
     for row in (small, large):
         assert row.measured == pytest.approx(row.exact, rel=0.15)
     assert 2.8 < small.measured / large.measured < 5.7
-
-
-@pytest.mark.parametrize(("p", "size", "ddof"), [(0.5, 4, 0), (0.3, 16, 1), (0.05, 4, 1)])
-def test_drift_of_finite_groups_within_five_percent(p, size, ddof):
-    rate, steps = 1e-3, 50
-    structure = Structure(n_steps=steps, group_size=size, prompts_per_step=16, ddof=ddof)
-    environment = bernoulli_bandit(float(np.log(p / (1.0 - p))))
-    numbers = Numbers(learning_rate=rate, advantage_epsilon=0.0)
-    batch = simulate(structure, numbers, environment, np.arange(200), double=True)
-    moved = np.mean(batch.final_parameters - batch.parameters[:, 0])
-    found = moved / (rate * steps * np.sqrt(p * (1.0 - p)))
-    assert found == pytest.approx(float(group_drift_factor(p, size, ddof)), rel=0.05)
 
 
 def test_stationary_variance_of_theory_and_lyapunov():

@@ -6,7 +6,7 @@ import pytest
 from benchmarks.lab.settings import REWARDS, LabNumbers
 from benchmarks.lab.training import DeepTrajectory
 from benchmarks.lab.true_events import TRUTH
-from benchmarks.lab.truth import TRUE_EVENTS, deep_truth, smoothed, trained_reward
+from benchmarks.lab.truth import deep_truth, smoothed, trained_reward
 
 STEPS = 200
 VOCABULARY = 14
@@ -166,7 +166,3 @@ def test_smoothing_keeps_level_and_length():
     line = smoothed(np.arange(50.0))
     assert line[25] == 25.0
     assert len(smoothed(np.arange(3.0))) == 3
-
-
-def test_every_event_can_be_told():
-    assert len(set(TRUE_EVENTS)) == 8

@@ -1,12 +1,10 @@
 """Text in which names stand before numbers is read whatever is between them; more of it: ``samples/free_text.txt``."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
 from bayes_grpo.logs import read_log
+from tests.helpers.command import printed_by
 
 STEPS = (10, 11, 12, 13)
 REWARDS = (0.2134, 0.2461, 0.2755, 0.3102)
@@ -61,5 +59,4 @@ def test_the_same_rows_are_read_from_every_layout(layout, write):
 def test_a_text_that_is_piped_in_is_read():
     program = "from bayes_grpo.logs import read_log; run = read_log('-'); print(run.name, run.reward.tolist())"
     text = "step 1 → reward: 0.5\nstep 2 → reward: 0.6\n"
-    found = subprocess.run([sys.executable, "-c", program], input=text, capture_output=True, text=True, check=True)
-    assert found.stdout == "stdin [0.5, 0.6]\n"
+    assert printed_by(program, text=text) == "stdin [0.5, 0.6]"

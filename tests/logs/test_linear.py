@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 import time
 from contextlib import suppress
 
@@ -14,6 +12,7 @@ from bayes_grpo.logs import read_log
 from bayes_grpo.logs.keyindex import MAX_COLUMNS
 from bayes_grpo.logs.lines import MAX_LINE
 from bayes_grpo.stores.records import FILE_HEADER, Damage, leveldb_records
+from tests.helpers.command import printed_by
 from tests.helpers.patterns import all_patterns, seconds, strains
 from tests.helpers.selection import few
 from tests.logs.log_samples import assert_read
@@ -160,8 +159,7 @@ def test_memory_stays_in_proportion(write, bomb):
         "try: read_log(sys.argv[1])\nexcept BayesGrpoError: pass\n"
         "print(most() - before)"
     )
-    done = subprocess.run([sys.executable, "-c", code, path, warm], capture_output=True, text=True, check=True)
-    assert int(done.stdout) < 60_000
+    assert int(printed_by(code, path, warm)) < 60_000
 
 
 @pytest.mark.parametrize(("key", "what"), [("rewards/{}/mean", "reward functions"), ("env/{}/reward", "environments")])

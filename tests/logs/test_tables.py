@@ -1,6 +1,5 @@
 """Tables: delimited text, charts of Weights & Biases, Parquet."""
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from bayes_grpo.logs import read_log
 from bayes_grpo.logs.formats import Source
 from bayes_grpo.logs.readers import delimited
 from bayes_grpo.logs.table import to_floats
+from tests.helpers.command import printed_by
 from tests.helpers.selection import examples
 from tests.logs.log_samples import assert_read
 
@@ -50,13 +50,7 @@ def test_each_cell_of_a_table_is_read_as_a_value_by_itself(rows, end, head):
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_a_table_of_numbers_needs_no_pandas(write, end):
     program = "import sys; from bayes_grpo.logs import read_log; read_log(sys.argv[1]); print('pandas' in sys.modules)"
-    found = subprocess.run(
-        [sys.executable, "-c", program, write("a.csv", CSV.replace("\n", end))],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert found.stdout.strip() == "False"
+    assert printed_by(program, write("a.csv", CSV.replace("\n", end))) == "False"
 
 
 @pytest.mark.parametrize("name", ["log.csv", "log.parquet", "log.md"])

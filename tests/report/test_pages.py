@@ -4,8 +4,6 @@ import base64
 import hashlib
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +23,7 @@ from bayes_grpo.forecasting.level import LEVEL_NAME
 from bayes_grpo.report import Report, report_run, save_report
 from bayes_grpo.views import html, page
 from tests.helpers.browser import PHONE, look
+from tests.helpers.command import printed_by
 from tests.helpers.runs import make_run, steps
 from tests.report.conftest import KINDS, ROWS, SHARED, Markup, quick, report_of, run_of
 
@@ -176,9 +175,9 @@ def test_the_first_line_waits_for_no_sampler(tmp_path: Path):
         "    raise SystemExit\n"
         "report_run(sys.argv[1], first=first)"
     )
-    found = subprocess.run([sys.executable, "-c", program, log], capture_output=True, text=True, check=True)
-    assert found.stdout.startswith("FINE")
-    assert found.stdout.strip().endswith("set()")
+    found = printed_by(program, log)
+    assert found.startswith("FINE")
+    assert found.endswith("set()")
 
 
 def test_one_part_that_fails_costs_no_other(monkeypatch: pytest.MonkeyPatch):

@@ -19,6 +19,7 @@ from bayes_grpo.logs.assembling import run_of
 from bayes_grpo.training.background import Background, BackgroundSetup
 from bayes_grpo.watching.result import Update, Watching
 from bayes_grpo.watching.watch import update_of
+from tests.helpers.command import printed_by
 from tests.helpers.pages import ROOT
 from tests.helpers.paths import there
 from tests.helpers.selection import few
@@ -112,10 +113,7 @@ def test_importing_and_feeding_it_brings_nothing_heavy_into_the_trainers_process
         background.close()
         print([name for name in {HEAVY} if name in sys.modules])
     """
-    said = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    assert said.stdout.strip() == "[]"
+    assert printed_by(textwrap.dedent(program)) == "[]"
 
 
 @pytest.mark.thorough
