@@ -138,10 +138,8 @@ def _rare_reward_note(columns: Columns, run: Run, settings: Settings) -> tuple[s
 def run_of(records: Iterable[Mapping[str, Any]], known: Parsed = NO_ROWS, settings: Mapping[str, Any] = {}) -> Run:
     """The run that records, in the order in which they came, hold by the same rules as a log in a file.
 
-    Args:
-        records: Rows of metrics.
-        known: What a trainer states besides rows: itself, a name, settings, planned steps.
-        settings: Checked settings that the user states; they override everything else.
+    ``known`` is what a trainer states besides rows: itself, a name, settings, planned steps; ``settings`` are checked
+    ones of the user, which override everything else.
     """
     found = parsed_rows(records)
     parsed = replace(known, table=found.table, total_steps=known.total_steps or found.total_steps)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -50,16 +51,11 @@ def runs_at(path: Path) -> list[str]:
 
 def _folders(root: Path) -> Iterator[Path]:
     """A folder and those in it; folders of checkpoints and pictures, hidden ones and links are passed by."""
-    left = [(root, _DEPTH)]
-    for _ in range(_MAX_FOLDERS):
-        if not left:
-            return
-        folder, depth = left.pop(0)
+    for folder, inside, _ in islice(root.walk(), _MAX_FOLDERS):
         yield folder
-        for child in _entries(folder) if depth else ():
-            passed = child.name.startswith((".", "checkpoint-")) or (child.name in _PASSED_BY and folder != root)
-            if child.is_dir() and not child.is_symlink() and not passed:
-                left.append((child, depth - 1))
+        passed = () if folder == root else _PASSED_BY
+        searched = [x for x in sorted(inside) if not x.startswith((".", "checkpoint-")) and x not in passed]
+        inside[:] = searched if len(folder.relative_to(root).parts) < _DEPTH else []
 
 
 def _entries(folder: Path) -> list[Path]:

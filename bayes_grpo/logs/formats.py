@@ -257,17 +257,20 @@ _ONE_TASK = ("task", "scenario")
 def _list_with_mean(row: Mapping[str, Any]) -> str | None:
     """The key of a list of rewards of which a row has the mean under another key; None where there is none."""
     for key in (k for k, v in row.items() if type(v) is list and k not in _REWARDS and _READS_LIKE.search(str(k))):
-        numbers = to_floats(row[key])
+        numbers = _all_numbers(row[key])
         others = (to_float(v) for k, v in row.items() if k != key and _MEAN_OF.search(str(k)))
-        if len(numbers) > 1 and np.isfinite(numbers).all() and any(abs(x - numbers.mean()) < _ROUNDED for x in others):
+        if len(numbers) > 1 and any(abs(x - numbers.mean()) < _ROUNDED for x in others):
             return key
     return None
 
 
-def _all_numbers(values: list[Any]) -> np.ndarray:
-    """The numbers of a list, or of the lists in it, such as those of the prompts of a row; NaN where one is none."""
-    nested = bool(values) and all(type(x) is list for x in values)
-    return to_floats([x for part in values for x in part] if nested else values)
+def _all_numbers(value: Any) -> np.ndarray:
+    """The numbers of a list, or of the lists in it, as of the prompts of a row; empty where one is none, shape (n,)."""
+    if type(value) is not list or not value:
+        return np.empty(0)
+    nested = all(type(x) is list for x in value)
+    numbers = to_floats([x for part in value for x in part] if nested else value)
+    return numbers if np.isfinite(numbers).all() else np.empty(0)
 
 
 def parsed_rows(rows: Iterable[Any], **more: Any) -> Parsed:
@@ -275,26 +278,26 @@ def parsed_rows(rows: Iterable[Any], **more: Any) -> Parsed:
 
     What is no record is left out with a note.
     """
-    planned, other, lists, beside = 0.0, 0, 0, 0
+    planned = 0.0
+    lists = with_mean = other = 0
     groups: set[tuple[int, str]] = set()  # completions of a row, and the key of its one prompt
 
     def numbered() -> Iterator[Mapping[str, Any]]:
-        nonlocal planned, other, lists, beside
+        nonlocal planned, lists, with_mean, other
         for row in rows:
             if not isinstance(row, Mapping):
                 other += 1
                 continue
             for key in _REWARDS:
-                numbers = _all_numbers(row[key]) if type(row.get(key)) is list else np.empty(0)
-                if len(numbers) and np.isfinite(numbers).all():
+                if len(numbers := _all_numbers(row.get(key))):
                     groups.add((len(numbers), one_prompt(row)))
                     row = {**row, key: float(numbers.mean()), "reward/std": float(numbers.std())}
                     lists += 1
             if (key := _list_with_mean(row)) is not None:
-                numbers = to_floats(row[key])
+                numbers = _all_numbers(row[key])
                 groups.add((len(numbers), one_prompt(row, _ONE_TASK)))
                 row = {**{k: v for k, v in row.items() if k != key}, "reward/std": float(numbers.std())}
-                beside += 1
+                with_mean += 1
             for key in _STEP_KEYS:
                 if type(row.get(key)) is str and (pair := _PAIR.fullmatch(row[key])):
                     row = {**row, key: float(pair[1])}
@@ -302,11 +305,13 @@ def parsed_rows(rows: Iterable[Any], **more: Any) -> Parsed:
             yield row
 
     table = table_of_rows(numbered())
+    notes = (
+        (lists, f"{counted(lists, 'list')} of rewards, of which the mean is taken"),
+        (with_mean, f"{counted(with_mean, 'list')} of rewards with their mean, of which the spread is taken"),
+        (other, f"{other} entries that are not records left out"),
+    )
     parsed = replace(Parsed(table, total_steps=planned or None, settings=settings_of_groups(groups)), **more)
-    parsed = parsed.noted(f"{counted(lists, 'list')} of rewards, of which the mean is taken") if lists else parsed
-    if beside:
-        parsed = parsed.noted(f"{counted(beside, 'list')} of rewards with their mean, of which the spread is taken")
-    return parsed.noted(f"{other} entries that are not records left out") if other else parsed
+    return parsed.noted(*(note for times, note in notes if times))
 
 
 class RunName(NamedTuple):
@@ -342,11 +347,7 @@ class Reader:
 def main_run(rows: Mapping[str, int]) -> str | None:
     """Of several runs by their number of rows the one that has ten times those of any other; None without one."""
     *others, (most, name) = sorted((n, name) for name, n in rows.items())
-    return name if all(most >= _MAIN * n for n, _ in others) else None
-
-
-_MAIN = 10
-"""By how many times a training has more rows than any other next to it for it to be the one that is meant."""
+    return name if all(most >= 10 * n for n, _ in others) else None
 
 
 _LETTER = re.compile("[^\\W\\d_]")

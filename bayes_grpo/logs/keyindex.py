@@ -76,11 +76,10 @@ class KeyIndex:
                 found.append([self.raw[name] for name in dict.fromkeys(names)])
         return found
 
-    def leave_out(self, keys: Iterable[str]) -> None:
+    def leave_out(self, keys: Sequence[str]) -> None:
         """Takes raw keys out of those that are found."""
-        left = frozenset(keys)
-        self.raw = {name: key for name, key in self.raw.items() if key not in left}
-        self.keys = tuple(key for key in self.keys if key not in left)
+        self.raw = {name: key for name, key in self.raw.items() if key not in keys}
+        self.keys = tuple(key for key in self.keys if key not in keys)
 
     def columns(self, keys: Sequence[str], what: str) -> list[np.ndarray]:
         """The columns, shape (n,) each, of raw keys that make one quantity together; no trainer has hundreds."""
@@ -192,10 +191,11 @@ def is_kind(key: str) -> bool:
 
 def marked_evaluation(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """A row as it is, or that of an evaluation with "eval/" before the keys of what was measured."""
-    words = (
-        (key, _FLAG if value is True else _KIND) for key, value in row.items() if value is True or _is_evaluation(value)
-    )
-    return of_evaluation(row) if any(type(key) is str and known.search(key) for key, known in words) else row
+    for key, value in row.items():
+        known = _FLAG if value is True else _KIND
+        if (value is True or _is_evaluation(value)) and type(key) is str and known.search(key):
+            return of_evaluation(row)
+    return row
 
 
 def of_evaluation(row: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -208,65 +208,45 @@ def _key_of_evaluation(key: str) -> str:
     return key if kept else f"{_BEFORE}{key}"
 
 
-class RowKinds:
-    """Which rows of records that come one by one are of an evaluation, by texts under a key of any name.
-
-    A text such as "gsm8k_test" says so where all other texts under its key are of training.
-    """
-
-    def __init__(self) -> None:
-        """Before the first row."""
-        self._evaluations: dict[str, list[int]] = {}
-        self._trained: set[str] = set()
-        self._other: set[str] = set()
-
-    def add(self, place: int, row: Mapping[str, Any]) -> None:
-        """One row.
-
-        Args:
-            place: Its number.
-            row: Its keys and values.
-        """
-        for key, value in row.items():
-            if type(value) is not str or type(key) is not str or key in self._other:
-                continue
-            if _ends_as_evaluation(value):
-                self._evaluations.setdefault(key, []).append(place)
-            elif len(value) < _LONGEST_KIND and _TRAIN.fullmatch(value.strip()):
-                self._trained.add(key)
-            elif value.strip():
-                self._other.add(key)
-                self._evaluations.pop(key, None)
-
-    def with_evaluation_keys(self, table: Table) -> Table:
-        """The table of these rows, with keys of their own for what an evaluation measured."""
-        found = [rows for key, rows in self._evaluations.items() if key in self._trained]
-        if not found:
-            return table
-        rows = np.zeros(table.n, bool)
-        rows[[place for part in found for place in part]] = True
-        return table.moved(rows, _key_of_evaluation)
-
-
 def table_of_rows(rows: Iterable[Mapping[str, Any]]) -> Table:
-    """A table of records; those of an evaluation get keys of their own."""
-    kinds = RowKinds()
+    """A table of records; those of an evaluation get keys of their own.
+
+    A text such as "gsm8k_test" says so under a key of any name where all other texts under it are of training.
+    """
+    evaluations: dict[str, list[int]] = {}
+    trained: set[str] = set()
+    other: set[str] = set()
 
     def marked() -> Iterator[Mapping[str, Any]]:
         for place, row in enumerate(map(marked_evaluation, rows)):
-            kinds.add(place, row)
+            for key, value in row.items():
+                if type(value) is not str or type(key) is not str or key in other:
+                    continue
+                if _ends_as_evaluation(value):
+                    evaluations.setdefault(key, []).append(place)
+                elif len(value) < _LONGEST_KIND and _TRAIN.fullmatch(value.strip()):
+                    trained.add(key)
+                elif value.strip():
+                    other.add(key)
             yield row
 
-    return kinds.with_evaluation_keys(Table.from_rows(marked()))
+    table = Table.from_rows(marked())
+    found = [place for key in trained - other for place in evaluations.get(key, ())]
+    return table.moved(np.isin(np.arange(table.n), found), _key_of_evaluation) if found else table
 
 
 def with_evaluation_keys(columns: dict[str, Any]) -> Table:
     """A table of whole columns, lists or arrays of one length; an evaluation's rows get keys of their own."""
     texts = (values for values in columns.values() if isinstance(values, list))
-    if not any(map(_ends_as_evaluation, {x for values in texts for x in values if type(x) is str})):
-        return Table.from_columns(columns)
+    if any(map(_ends_as_evaluation, {x for values in texts for x in values if type(x) is str})):
+        return table_of_rows(records_of(columns))
+    return Table.from_columns(columns)
+
+
+def records_of(columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The rows of whole columns, lists or arrays of one length."""
     lists = [without_nan(v) if isinstance(v, np.ndarray) else v for v in columns.values()]
-    return table_of_rows(dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True))
+    return (dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True))
 
 
 def without_nan(values: np.ndarray) -> list[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 import numpy as np
 
@@ -123,20 +123,25 @@ def _parts_of_mean(index: KeyIndex, total: str) -> dict[str, str]:
         return {}
     rows = np.isfinite(index.table.column(total))
     found: dict[str, str] = {}
-    alike = False
-    for name in sorted(index.raw, key=len):  # the name without its wrapper first
-        key = index.raw[name]
+    same_form = False
+    for name, key in _other_rewards(index, total):
         bare = name.removesuffix("_mean")
-        words = set(re.split(r"[/_ ]", bare))
-        never = NOT_A_MEAN.search(bare) or OF_EVALUATION.search(name) or name.startswith(("rewards/", "reward/"))
         form = _SUFFIXED.fullmatch(name)
-        if form is None or never or words & (NOT_A_PART | _NOT_SUFFIXED) or not words - FILLS or key == total:
+        if form is None or _NOT_SUFFIXED.intersection(re.split(r"[/_ ]", bare)) or key in found.values():
             continue
-        if key in found.values() or not np.array_equal(np.isfinite(index.table.column(key)), rows):
-            continue
-        found[bare.rpartition("/")[2].removesuffix("_reward")] = key
-        alike = alike or form[2] is not None
-    return found if (1 if alike else 2) <= len(found) <= MAX_COLUMNS else {}
+        if np.array_equal(np.isfinite(index.table.column(key)), rows):
+            found[bare.rpartition("/")[2].removesuffix("_reward")] = key
+            same_form = same_form or form[2] is not None
+    return found if (1 if same_form else 2) <= len(found) <= MAX_COLUMNS else {}
+
+
+def _other_rewards(index: KeyIndex, total: str) -> Iterator[tuple[str, str]]:
+    """Names, the shortest first, and raw keys of what may be a part of the reward under the key ``total``."""
+    for name in sorted(index.raw, key=len):  # the name without its wrapper first
+        words = set(re.split(r"[/_ ]", name))
+        never = NOT_A_MEAN.search(name) or OF_EVALUATION.search(name) or name.startswith(("rewards/", "reward/"))
+        if words - FILLS and not never and not NOT_A_PART & words and index.raw[name] != total:
+            yield name, index.raw[name]
 
 
 def is_cost(key: str, values: np.ndarray) -> bool:
@@ -149,13 +154,10 @@ def is_cost(key: str, values: np.ndarray) -> bool:
 def _additive_parts(index: KeyIndex, total: str) -> dict[str, str]:
     """Keys such as ``format_reward`` and ``answer_reward`` whose total is named so, or that add up to it."""
     found: dict[str, str] = {}
-    for name in sorted(index.raw, key=len):  # the name without its wrapper first
+    for name, key in _other_rewards(index, total):
         words = re.split(r"[/_ ]", name)
-        key = index.raw[name]
-        what = "_".join(w for w in words if w not in FILLS)
-        other = NOT_A_MEAN.search(name) or OF_EVALUATION.search(name) or name.startswith(("rewards/", "reward/"))
-        if what and "reward" in words and not other and not NOT_A_PART.intersection(words) and key != total:
-            found |= {what: key} if key not in found.values() else {}
+        if "reward" in words and key not in found.values():
+            found["_".join(word for word in words if word not in FILLS)] = key
     if len(found) < 2 or len(found) > MAX_COLUMNS:
         return {}
     if all(_FUNCTION.search(normal(key)) for key in found.values()):  # named as TRL names them

@@ -19,7 +19,7 @@ import numpy as np
 
 from bayes_grpo.logs.formats import Parsed, parsed_rows
 from bayes_grpo.logs.json_columns import A_METRIC, STEPS
-from bayes_grpo.logs.keyindex import is_kind, normal, table_of_rows, with_evaluation_keys, without_nan
+from bayes_grpo.logs.keyindex import is_kind, normal, records_of, table_of_rows, with_evaluation_keys
 from bayes_grpo.logs.lines import names_reward
 from bayes_grpo.logs.shapes import PLACES, TIMES, Record, below_heading, is_number, on_one_axis, series
 from bayes_grpo.logs.table import RUN_KEYS, to_float
@@ -135,8 +135,7 @@ def parsed_columns(columns: dict[str, Any]) -> Parsed:
     of_numbers = [name for name, values in columns.items() if isinstance(values, np.ndarray)]
     if len(of_numbers) == len(columns) or names_reward(of_numbers):
         return Parsed(with_evaluation_keys(columns))
-    lists = [without_nan(v) if isinstance(v, np.ndarray) else v for v in columns.values()]
-    rows, notes = _usual_rows(dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True))
+    rows, notes = _usual_rows(records_of(columns))
     return Parsed(table_of_rows(rows) if notes else with_evaluation_keys(columns), notes=notes)
 
 
@@ -169,14 +168,6 @@ def _lists(first: Sequence[Any]) -> Turn | None:
     """Lists of values, the first of them the names of the columns."""
     named = bool(first) and below_heading(first) is not None and names_reward(first[0])
     return (lambda records: below_heading([*records]) or ()) if named else None
-
-
-def _pairs(first: Sequence[Any]) -> Turn | None:
-    """Pairs of a step and an object of its metrics."""
-    pairs = [x for x in first if isinstance(x, list | tuple) and len(x) == 2 and isinstance(x[1], Mapping)]
-    if not pairs or len(pairs) < len(first) or not all(is_number(at) and names_reward(row) for at, row in pairs):
-        return None
-    return lambda records: ({"step": at, **row} for at, row in records)
 
 
 def _of_tensorboard(first: Sequence[Any]) -> Turn | None:
@@ -277,7 +268,6 @@ _SHAPES: tuple[tuple[Callable[[Sequence[Any]], Turn | None], str], ...] = (
     (_curves, "a curve a metric, joined on their steps"),
     (_lists, "lists of values below the names of their columns"),
     (_of_tensorboard, "a time, a step and a value each, as TensorBoard downloads a curve"),
-    (_pairs, "a step and an object of its metrics in turn"),
     (_in_text, "the metrics of a row are JSON within a text"),
     (_nested, "records within records: the inner ones are the rows"),
 )

@@ -131,25 +131,21 @@ class Run(Displayed):
 
     def __post_init__(self) -> None:
         """Freezes arrays and checks shapes, so that later rooms need not."""
-        n = len(self.step)
         put = partial(object.__setattr__, self)
         for name in ("step", "reward", "window", "eval_step", "eval_reward"):
             put(name, _read_only(getattr(self, name)))
         for name in ("keys", "unused", "suggested", "definitions", "part_keys"):
             put(name, MappingProxyType(dict(getattr(self, name))))
-        shapes = {name: getattr(self, name).shape for name in ("reward", "window")}
+        rows = [self.reward, self.window]
         for name in _BY_ROW:
             kind = np.bool_ if name == "logged" else np.float64
-            frozen = {k: _read_only(v, kind) for k, v in getattr(self, name).items()}
-            put(name, MappingProxyType(frozen))
-            shapes |= {k: v.shape for k, v in frozen.items()}
+            put(name, MappingProxyType({k: _read_only(v, kind) for k, v in getattr(self, name).items()}))
+            rows += getattr(self, name).values()
         if self.second_counter is not None:
-            name, values = self.second_counter
-            put("second_counter", (name, _read_only(values)))
-            shapes[name] = np.shape(values)
-        wrong = {k: s for k, s in shapes.items() if s != (n,)}
-        if wrong or self.eval_step.shape != self.eval_reward.shape:
-            raise ValueError(f"arrays of a Run must share one shape ({n},); found {wrong}")
+            put("second_counter", (self.second_counter[0], _read_only(self.second_counter[1])))
+            rows.append(self.second_counter[1])
+        if {x.shape for x in rows} != {(len(self.step),)} or self.eval_step.shape != self.eval_reward.shape:
+            raise ValueError("arrays over the rows of a Run, and those over its evaluations, must share one shape")
         for name in ("step", "eval_step"):
             if np.any(np.diff(getattr(self, name)) <= 0):
                 raise ValueError(f"{name} must be strictly increasing")
@@ -289,23 +285,21 @@ class Run(Displayed):
         parts = {**self.environments, **self.components}
         shown = clean(name, 40)
         if name not in parts:
-            known = listed(list(parts), 12) if parts else "a log that has none"
-            whose = clean(self.name, 80)
-            expected = f"expected a reward function or environment of {whose}"
+            known = listed(parts) if parts else "a log that has none"
+            expected = f"expected a reward function or environment of {clean(self.name)}"
             raise SettingError(f"{expected}, found {shown!r} and {known}", parameter="part")
         values = parts[name]
         steps = self.step[np.isfinite(values)]
         if len(steps) < 3:
             raise FitError(f"part {shown}: expected 3 rewards or more, found {len(steps)}; it appears late")
         logged = self.logged.get(f"rewards/{name}")
-        none = np.empty(0)
         return replace(
             self,
             name=f"{self.name}, {shown}",
             reward=values,
             signals={k: v for k, v in self.signals.items() if k not in _OF_TOTAL},
-            eval_step=none,
-            eval_reward=none,
+            eval_step=np.empty(0),
+            eval_reward=np.empty(0),
             settings=replace(self.settings, reward_low=Setting(), reward_high=Setting(), reward_std_kind=Setting()),
             notes=(*self.notes, f"the reward is the part {shown}, which has values from step {steps[0]:g} on"),
             components={},

@@ -127,7 +127,7 @@ class Table:
         self.n = n
         self._cells = cells
         self.labels = {key: words for key, words in (labels or {}).items() if any(words)}
-        self.keys: tuple[str, ...] = tuple(cells)
+        self.keys = tuple(cells)
 
     @classmethod
     def from_columns(cls, columns: Mapping[str, Any]) -> Table:
@@ -195,10 +195,9 @@ class Table:
 
     def rows(self, index: np.ndarray) -> Table:
         """Some rows, shape (m,), of which keys without a value are left out."""
-        columns = {key: values for key in self.keys if not np.isnan(values := self._all(key)[index]).all()}
+        cells = {key: [_Cells(np.arange(len(index)), self._all(key)[index])] for key in self.keys}
         labels = {key: [words[i] for i in index] for key, words in self.labels.items()}
-        place = np.arange(len(index))
-        return Table(len(index), {key: [_Cells(place, values)] for key, values in columns.items()}, labels)
+        return Table(len(index), {k: x for k, x in cells.items() if not np.isnan(x[0].values).all()}, labels)
 
     def renamed(self, keys: list[str]) -> Table:
         """The same under other keys, in the order of its own; of two with one name the first is kept."""
@@ -208,19 +207,13 @@ class Table:
         return Table(self.n, cells, self.labels)
 
     def moved(self, rows: np.ndarray, other: Callable[[str], str]) -> Table:
-        """The same with what some rows hold under other keys.
-
-        Args:
-            rows: Whether a row is one of them, shape (n,).
-            other: Key → the key under which those rows have its values.
-        """
+        """The same with what some ``rows``, bool of shape (n,), hold under the key that ``other`` makes of each."""
         cells: dict[str, list[_Cells]] = {}
-        for key in self.keys:
-            for found in self._cells[key]:
-                there = rows[found.rows]
-                for kept, name in ((~there, key), (there, other(key))):
+        for key, found in self._cells.items():
+            for row, values in found:
+                for kept, name in ((~rows[row], key), (rows[row], other(key))):
                     if kept.any():
-                        cells.setdefault(name, []).append(_Cells(found.rows[kept], found.values[kept]))
+                        cells.setdefault(name, []).append(_Cells(row[kept], values[kept]))
         return Table(self.n, cells, self.labels)
 
     def digest(self) -> str:

@@ -30,24 +30,22 @@ def unused_keys(columns: Columns, used: Iterable[str], read_otherwise: Iterable[
     ``used`` are the canonical names that were used; of the raw keys ``read_otherwise`` something else was made, as of
     single rewards and settings.
     """
+    table = columns.index.table
     taken = {*read_otherwise, *(key for name in used for key in columns.raw[name])}
-    zero = {
-        key
-        for name in MOVING
-        for key in columns.raw.get(name, ())
-        if not np.nan_to_num(columns.index.table.column(key)).any()
-    }
-    table, unused = columns.index.table, {}
+    moving = {key for name in MOVING for key in columns.raw.get(name, ())}
+    unused = {}
     for key in (key for key in table.keys if key not in taken):
         name = normal(key)
         why = EVALUATION if OF_EVALUATION.search(name) else NO_SIGNAL
-        if key in columns.evaluated:
-            why = OF_BLOCK
-        if not table.has_numbers(key):
+        if CALLBACK_PREFIX in name:
+            why = OURS
+        elif not table.has_numbers(key):
             why = NO_NUMBER
-        elif key in zero:
+        elif key in moving and not np.nan_to_num(table.column(key)).any():
             why = NOT_COMPUTED
-        unused[key] = OURS if CALLBACK_PREFIX in name else why
+        elif key in columns.evaluated:
+            why = OF_BLOCK
+        unused[key] = why
     return unused
 
 
@@ -75,11 +73,7 @@ _LOOKS_LIKE: Mapping[str, tuple[str, float, float]] = {
     "accuracy": (r"(?<!j)acc|correct|solve|success|pass(?!_?(?:at_?|@)(?!1(?!\d)))", 0.0, 1.0),
     "reward_std": (r"^(?!.*(?:zero|frac|adv|token|len)).*(?:std|spread)", 0.0, math.inf),
     "frac_reward_zero_std": (r"(?<!non)(?<!non_)zero|flat|degenerate|no_spread", 0.0, 1.0),
-    "completions_clipped_ratio": (
-        r"trunc|cut_off|max_len|no_eos|(?:hit|at|reached)_(?:\w{1,20}_)?(?:limit|cap|max)",
-        0.0,
-        1.0,
-    ),
+    "completions_clipped_ratio": (_CUT, 0.0, 1.0),
     "gold_reward": (r"gold|true", -math.inf, math.inf),
     "staleness": (r"stale|(?:^|[^a-z])lag(?:$|[^a-z])|[a-z]_age$", 0.0, math.inf),
 }
@@ -100,11 +94,8 @@ def suggested_keys(table: Table, unused: Mapping[str, str], known: Collection[st
     for name, (words, low, high) in _LOOKS_LIKE.items():
         if name in known:
             continue
-        fits = [
-            k
-            for k in free
-            if normal(k) != name and re.search(words, normal(k)) and low <= ranges[k][0] < ranges[k][1] <= high
-        ]
+        fits = [k for k in free if normal(k) != name and re.search(words, normal(k))]
+        fits = [k for k in fits if low <= ranges[k][0] < ranges[k][1] <= high]
         if name == "heldout":  # scores of seldom rows are those of an evaluation
             fits = [k for k in fits if not _LOWER_IS_BETTER.search(normal(k))]
             scores = [k for k in free if _SCORE.search(normal(k)) and ranges[k][1] <= 1.0 and k not in fits]

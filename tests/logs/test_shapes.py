@@ -36,7 +36,6 @@ DOCUMENTS = {
     "scalars with times": TIMED,
     "long below a key": {"metrics": [{"key": x["metric"], **{k: x[k] for k in ("step", "value")}} for x in LONG]},
     "steps beside": {"steps": STEP, "metrics": METRICS},
-    "steps and objects in turn": [[s, v] for s, v in zip(STEP, VALUES, strict=True)],
     "messages": [{"level": "INFO", "message": line} for line in PRINTED],
     "messages below a key": {"events": [{"timestamp": i, "message": line} for i, line in enumerate(PRINTED)]},
     "texts": {"job": "a", "logs": PRINTED},
