@@ -69,9 +69,7 @@ def runs_by_end(columns: Mapping[str, list[Any]]) -> dict[str, dict[str, list[An
     others = Counter(found[1] for found in names.values() if found[2] in ends and found[1] != stem)
     if any(end in _NEEDS_MORE for end in ends) and len(ends) not in others.values():
         return {}
-    shared = {key: values for key, values in columns.items() if key not in names or names[key][2] not in ends}
-    own = {end: {names[k][1]: v for k, v in columns.items() if k in names and names[k][2] == end} for end in ends}
-    return {end: {**shared, **lists} for end, lists in own.items()}
+    return {end: of_run(columns, end, ends) for end in ends}
 
 
 def of_run[T](values: Mapping[str, T], run: str, runs: Collection[str]) -> dict[str, T]:
@@ -158,13 +156,11 @@ def with_other_steps(found: Parsed, document: Mapping[str, Any], columns: Mappin
 
 def with_outer_steps(document: dict[str, Any], path: str, columns: dict[str, list[Any]]) -> dict[str, list[Any]]:
     """Columns of an object without steps, with those of the same length that an object round it holds."""
-    places = path.split(".") if path and not any(normal(key) in STEPS for key in columns) else []
-    parts = objects_in(document)
-    for end in range(len(places) - 1, -1, -1):
-        for key, value in parts.get(".".join(places[:end]), {}).items():
-            if normal(key) in STEPS and isinstance(value, list) and len(value) == len(next(iter(columns.values()))):
-                return {key: value, **columns}
-    return columns
+    n = len(next(iter(columns.values())))
+    outer = [part for place, part in objects_in(document).items() if path.startswith(place)]
+    lists = {k: v for part in outer for k, v in part.items() if isinstance(v, list) and len(v) == n}
+    steps = {key: values for key, values in lists.items() if normal(key) in STEPS}
+    return steps | columns if not any(normal(key) in STEPS for key in columns) else columns
 
 
 def _places(name: str) -> bool:

@@ -152,7 +152,6 @@ _RECORD_NAMES = (
     "log_history", "step_log", "history", "metrics", "train_metrics", "logs", "log", "train_log", "training_log",
     "steps", "records", "rows", "data", "trajectory",
 )  # fmt: skip
-_MAX_DEPTH = 4
 _LIST = re.compile(r'\[\s*(?:\{\s*["}]|\]\s*$|(?:-?\d[\d.eE+-]*|null)\s*(?:,|\]\s*$))')
 """A list of objects or of numbers; a console line may begin with "[" too."""
 _LIST_OF_LISTS = re.compile(r'\[\s*\[\s*(?:"[^"\n]*+"|-?\d[\d.eE+-]*)\s*,\s*["{\d-]')
@@ -239,15 +238,11 @@ def _of_object(document: dict[str, Any], wanted: str | None) -> Parsed:
     )
 
 
-def _record_lists(document: dict[str, Any], prefix: str = "", depth: int = _MAX_DEPTH) -> dict[str, list[Any]]:
+def _record_lists(document: dict[str, Any]) -> dict[str, list[Any]]:
     """Lists of records, by their path in the document."""
-    found = {}
-    for key, value in document.items():
-        if isinstance(value, list) and sum(isinstance(v, dict) for v in value[:10]) > len(value[:10]) / 2:
-            found[f"{prefix}{key}"] = value
-        elif isinstance(value, dict) and depth > 1:
-            found |= _record_lists(value, f"{prefix}{key}.", depth - 1)
-    return found
+    lists = ((path, k, v) for path, x in objects_in(document).items() for k, v in x.items() if isinstance(v, list))
+    mostly = ((path, k, v) for path, k, v in lists if sum(isinstance(x, dict) for x in v[:10]) > len(v[:10]) / 2)
+    return {f"{path}.{key}".lstrip("."): value for path, key, value in mostly}
 
 
 def _choose(records: dict[str, list[Any]], wanted: str | None) -> str:
