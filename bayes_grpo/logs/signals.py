@@ -88,22 +88,15 @@ class CanonicalSignal:
 _SHARE = "fraction"
 _TOKENS = "tokens a completion"
 _NATS = "nats a token"
+_DEFINED = "see its definition"
 _VERL = "verl's page on rollout correction"
+_TINKER = "Tinker's page on asynchronous training"
+_DENSE = "above the 6e-4 of a dense model and 1.5e-3 of one with experts in arXiv:2510.11370"
+_PRECISION = "about .003 in bf16 and .012 with rollouts in FP8"
 _MISMATCH = {
-    "k3": Definition(
-        "k3",
-        "mean of p/q − 1 − log(p/q)",
-        HealthyRange(0.0, 2e-3, "above the 6e-4 of a dense model and 1.5e-3 of one with experts in arXiv:2510.11370"),
-    ),
-    "k2": Definition(
-        "k2", "half the mean of log(p/q)²", HealthyRange(0.0, 1e-2, "Tinker's page on asynchronous training")
-    ),
-    "k1": Definition(
-        "k1",
-        "mean of log q − log p",
-        HealthyRange(-1e-2, 1e-2, "Tinker's page on asynchronous training"),
-        negative=True,
-    ),
+    "k3": Definition("k3", "mean of p/q − 1 − log(p/q)", HealthyRange(0.0, 2e-3, _DENSE)),
+    "k2": Definition("k2", "half the mean of log(p/q)²", HealthyRange(0.0, 1e-2, _TINKER)),
+    "k1": Definition("k1", "mean of log q − log p", HealthyRange(-1e-2, 1e-2, _TINKER), negative=True),
     "signed": Definition(
         "log-probability difference",
         "mean of log p − log q",
@@ -117,11 +110,7 @@ _MISMATCH = {
         "mean of |log p − log q|",
         HealthyRange(0.0, 0.1, "the limit of slime's own tests"),
     ),
-    "prob": Definition(
-        "absolute probability difference",
-        "mean of |p − q|",
-        HealthyRange(0.0, 0.03, "about .003 in bf16 and .012 with rollouts in FP8"),
-    ),
+    "prob": Definition("absolute probability difference", "mean of |p − q|", HealthyRange(0.0, 0.03, _PRECISION)),
     "factor": Definition(
         "probability factor", "mean of exp|log p − log q|, less 1", HealthyRange(0.0, 0.02, "NeMo-RL's guide to GRPO")
     ),
@@ -139,32 +128,27 @@ _FILTERED = {
     "flat": Definition("groups without spread", "groups with equal rewards, counted but still in the batch"),
 }
 _RATIO = HealthyRange(0.5, 2.0, _VERL)
+_ESS = HealthyRange(0.3, 1.0, _VERL)
 _WEIGHTS = {
     "sampler": Definition("trainer to sampler", "p/q"),
     "update": Definition("after to before the update", "ratio of the policies after and before an update"),
+}
+_KL = {
+    "": Definition(STANDARD, "by any estimator, without a coefficient", negative=True),
+    "penalty": Definition("penalty", "what the loss or the reward has of it, in some scripts times a coefficient"),
+}
+_LOADS = {
+    "violation": Definition("largest excess load", "largest load of an expert over the mean load, less 1"),
+    "loss": Definition("load-balancing loss", "the router's auxiliary loss"),
 }
 
 _ROWS = (
     CanonicalSignal("reward_std", "spread of rewards; `reward_std_kind` says of what", "reward"),
     CanonicalSignal(
-        "frac_reward_zero_std",
-        "groups whose completions all have the same reward, which give no gradient",
-        _SHARE,
-        better="lower",
+        "frac_reward_zero_std", "groups with equal rewards, which give no gradient", _SHARE, better="lower"
     ),
     CanonicalSignal("entropy", "entropy of the policy", _NATS, log_floor=1e-4),
-    CanonicalSignal(
-        "kl",
-        "KL of the policy to the reference model",
-        _NATS,
-        negative=True,
-        definitions={
-            "": Definition(STANDARD, "by any estimator, without a coefficient", negative=True),
-            "penalty": Definition(
-                "penalty", "what the loss or the reward has of it, in some scripts times a coefficient"
-            ),
-        },
-    ),
+    CanonicalSignal("kl", "KL of the policy to the reference model", _NATS, negative=True, definitions=_KL),
     CanonicalSignal("update_kl", "KL of the policy before an update to the one after it", _NATS, negative=True),
     CanonicalSignal("clip_ratio", "tokens whose policy ratio is clipped", _SHARE),
     CanonicalSignal("grad_norm", "norm of the gradient before it is clipped", "1", log_floor=1e-6),
@@ -181,7 +165,7 @@ _ROWS = (
     CanonicalSignal(
         "engine_mismatch",
         "how far the probabilities of the engine that samples lie from those of the trainer",
-        "see its definition",
+        _DEFINED,
         better="lower",
         log_floor=1e-8,
         definitions=_MISMATCH,
@@ -192,44 +176,20 @@ _ROWS = (
         "effective sample size of the importance weights",
         _SHARE,
         better="higher",
-        healthy=HealthyRange(0.3, 1.0, _VERL),
+        healthy=_ESS,
         definitions=_WEIGHTS,
     ),
+    CanonicalSignal("ratio_clipped", "importance weights (p/q) that are cut off or masked", _SHARE, better="lower"),
+    CanonicalSignal("staleness", "updates between sampling a completion and training on it", "updates", better="lower"),
     CanonicalSignal(
-        "ratio_clipped", "importance weights of trainer to sampler that are cut off or masked", _SHARE, better="lower"
+        "dropped", "sampled, then dropped as too old or failed", _DEFINED, better="lower", definitions=_DROPPED
     ),
     CanonicalSignal(
-        "staleness",
-        "updates between the policy that wrote a completion and the one trained on it",
-        "updates",
-        better="lower",
-    ),
-    CanonicalSignal(
-        "dropped",
-        "what was sampled and thrown away because it was too old or failed",
-        "see its definition",
-        better="lower",
-        definitions=_DROPPED,
-    ),
-    CanonicalSignal(
-        "filtered_groups",
-        "groups with equal rewards that were taken out of the batch",
-        "see its definition",
-        better="lower",
-        definitions=_FILTERED,
+        "filtered_groups", "groups with equal rewards, taken out", _DEFINED, better="lower", definitions=_FILTERED
     ),
     CanonicalSignal("turns", "turns of a completion", "turns", log_floor=0.1),
     CanonicalSignal("tool_calls", "tool calls of a completion", "calls"),
-    CanonicalSignal(
-        "expert_load",
-        "how unevenly tokens are spread over experts",
-        "see its definition",
-        better="lower",
-        definitions={
-            "violation": Definition("largest excess load", "largest load of an expert over the mean load, less 1"),
-            "loss": Definition("load-balancing loss", "the router's auxiliary loss"),
-        },
-    ),
+    CanonicalSignal("expert_load", "imbalance of the experts' load", _DEFINED, better="lower", definitions=_LOADS),
     CanonicalSignal("step_time", "time of a step", "seconds", better="lower"),
     CanonicalSignal("step_cost", "money of a step", "money", better="lower"),
     CanonicalSignal("total_cost", "money since the start", "money"),
