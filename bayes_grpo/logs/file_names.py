@@ -31,7 +31,6 @@ def with_rewards_of_name(found: Parsed, stem: str) -> Parsed:
     if [*of.values()].count("mean") != 1:
         return found
     renamed = found.table.renamed([f"reward/{of[key]}" if key in of else key for key in found.table.keys])
-    note = (
-        f"the file {clean(stem)!r} is named for rewards: {listed(of)} {'is' if len(of) == 1 else 'are'} read as theirs"
-    )
+    are = "is" if len(of) == 1 else "are"
+    note = f"the file {clean(stem)!r} is named for rewards: {listed(of)} {are} read as theirs"
     return replace(found, table=renamed).noted(note)

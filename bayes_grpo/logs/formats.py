@@ -129,11 +129,9 @@ class Source:
     @cached_property
     def is_store(self) -> bool:
         """True if the file begins like that of a store."""
-        if self.data.startswith(_STORES) or 0 not in self.data[:8]:  # a length in eight bytes has zeros
-            return self.data.startswith(_STORES)
         from bayes_grpo.stores.records import starts_record
 
-        return starts_record(self.data)
+        return self.data.startswith(_STORES) or (0 in self.data[:8] and starts_record(self.data))
 
     @cached_property
     def tables(self) -> Mapping[str, tuple[str, ...]]:
@@ -370,9 +368,8 @@ def chosen_run[T](runs: Sequence[T], wanted: str | None) -> T:
         fitting = same_id or same_name or begin or end
         called = f" called {clean(wanted)!r}"
     if not fitting:
-        raise LogReadError(
-            f"expected a run among {listed(texts)}, found {clean(wanted)!r}; correct it", parameter="run"
-        )
+        text = f"expected a run among {listed(texts)}, found {clean(wanted)!r}; correct it"
+        raise LogReadError(text, parameter="run")
     if len(fitting) > 1:
         found = f"{len(fitting)}{called}: {listed([texts[i] for i in fitting])}"
         how = Argument("run") if called else Argument("run", "NAME")

@@ -30,9 +30,8 @@ def is_tabular(value: object) -> bool:
         return False
     if isinstance(value, Sequence):
         return any(isinstance(x, Mapping) for x in value[:10])
-    return isinstance(value, Mapping) or any(
-        hasattr(value, name) for name in ("columns", _TRAINER_ROWS, _TRACKER_ROWS, "state")
-    )
+    attributes = ("columns", _TRAINER_ROWS, _TRACKER_ROWS, "state")
+    return isinstance(value, Mapping) or any(hasattr(value, name) for name in attributes)
 
 
 def kind_of_value(value: object) -> str:

@@ -109,9 +109,8 @@ def objects_in(document: dict[str, Any], path: str = "", depth: int = _MAX_DEPTH
 
 def number_lists(document: dict[str, Any]) -> dict[str, list[Any]]:
     """Lists of numbers, each a column: of the length of rewards, else of the greatest."""
-    columns = {
-        k: v for k, v in document.items() if isinstance(v, list) and np.isfinite([to_float(x) for x in v[:50]]).any()
-    }
+    lists = {k: v for k, v in document.items() if isinstance(v, list)}
+    columns = {k: v for k, v in lists.items() if np.isfinite([to_float(x) for x in v[:50]]).any()}
     lengths = [len(v) for k, v in columns.items() if "reward" in k.lower()] or [len(v) for v in columns.values()]
     return {k: v for k, v in columns.items() if len(v) == max(lengths)}
 

@@ -173,9 +173,7 @@ _FLAG = re.compile(r"(?:^|[/_.])(?:is_)?(?:eval|evaluation|val|validation|test|h
 """Keys whose truth value says whether a row is of an evaluation."""
 _LONGEST_KIND = 32
 """Characters from which on a text says more than a kind, such as a completion."""
-_EVALUATION = re.compile(
-    r"(?:eval|evaluate|evaluation|val|valid|validation|validate|test|dev|held[-_ ]?out)", re.IGNORECASE
-)
+_EVALUATION = re.compile(r"(?:eval|evaluate|evaluation|val|valid|validation|validate|test|dev|held[-_ ]?out)", re.I)
 _CONTEXT_KEYS = re.compile(
     r"(?:steps?|epochs?|iter|iterations?|updates?|rollouts?|batch|time|seconds)$"
     r"|(?:^|[/_])(?:eval|val|valid|validation|test|dev)(?:[/_]|$)"

@@ -291,9 +291,8 @@ def _evals(columns: Columns, named: str | None) -> np.ndarray:
     for found in index.find((*columns.trainer.keys.get("heldout", ()), *GENERIC.keys["heldout"])):
         usable = [k for k in found if not _NOT_AN_EVAL.search(normal(k))]
         if len(usable) > 1:
-            columns.notes.append(
-                f"evaluation reward is the mean of {listed(usable)}; choose one with --column heldout=KEY"
-            )
+            note = f"evaluation reward is the mean of {listed(usable)}; choose one with --column heldout=KEY"
+            columns.notes.append(note)
         if usable:
             columns.use("eval_reward", usable, f"mean of {', '.join(usable)}" if len(usable) > 1 else "")
             return np.mean(index.columns(usable, "evaluation rewards"), axis=0)

@@ -94,9 +94,8 @@ def checked(values: Mapping[str, Any], where: str) -> dict[str, Any]:
     result = {}
     for name, value in values.items():
         if name not in CHECKS:
-            raise _refused(
-                where, f"expected a setting among {', '.join(CHECKS)}, found {clean(name)!r}; correct its name"
-            )
+            text = f"expected a setting among {', '.join(CHECKS)}, found {clean(name)!r}; correct its name"
+            raise _refused(where, text)
         if value is None:
             continue
         expected, check = CHECKS[name]
@@ -135,9 +134,8 @@ def read_sidecar(log: Path) -> tuple[dict[str, Setting], dict[str, str]]:
     settings: dict[str, Setting] = {}
     for title, table in tables.items():
         if not isinstance(table, dict):
-            raise SettingError(
-                f"{where}: expected a table [{clean(title)}], found {type(table).__name__}; write 'name = value' lines"
-            )
+            kind = type(table).__name__
+            raise _refused(where, f"expected a table [{clean(title)}], found {kind}; write 'name = value' lines")
         if title != "runs":
             note = f"from {clean(path.name)}"
             settings |= {k: Setting(v, Provenance.CONFIG, note) for k, v in checked(table, where).items()}
@@ -150,9 +148,8 @@ def sidecar_reference_runs(log: str | Path) -> list[str]:
     like = content.get("reference_runs", [])
     named = [like] if isinstance(like, str) else like
     if not (isinstance(named, list) and all(isinstance(x, str) and x for x in named)):
-        raise SettingError(
-            f'{clean(path, 200)}: expected reference_runs = ["runs/"], paths of logs, found {_quoted(like)}'
-        )
+        text = f'expected reference_runs = ["runs/"], paths of logs, found {_quoted(like)}'
+        raise _refused(clean(path, 200), text)
     return [str(path.parent / x) for x in named]
 
 

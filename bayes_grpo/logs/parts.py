@@ -18,11 +18,9 @@ from bayes_grpo.logs.mapping import Choices, map_columns
 from bayes_grpo.logs.options import configured
 from bayes_grpo.logs.table import COMPLETION_TEXTS, Table
 
-_EVALUATION = re.compile(
-    r"(?:^|[_.-])(?:eval|evals|evaluation|val|valid|validation|test|dev)(?:$|[_.-])", re.IGNORECASE
-)
-_COMPLETIONS = re.compile(r"rollout|completion|sample|generation|trajector|trace", re.IGNORECASE)
-_TRAIN = re.compile(r"train|metric|log|step|history|progress", re.IGNORECASE)
+_EVALUATION = re.compile(r"(?:^|[_.-])(?:eval|evals|evaluation|val|valid|validation|test|dev)(?:$|[_.-])", re.I)
+_COMPLETIONS = re.compile(r"rollout|completion|sample|generation|trajector|trace", re.I)
+_TRAIN = re.compile(r"train|metric|log|step|history|progress", re.I)
 """Kinds of rows by the name of a file."""
 _LOGS = (".jsonl", ".csv")
 _NEAR_START = 0.25

@@ -69,9 +69,8 @@ def _long(first: Sequence[Any]) -> Turn | None:
     texts.sort(key=lambda k: keys[k] not in _NAMES_METRIC)
     name = next((key for key in texts if _names_metrics(rows, key)), None)
     others = [k for k, plain in keys.items() if k not in texts and plain not in PLACES | RUN_KEYS | TIMES]
-    values = [key for key, plain in keys.items() if plain in _VALUES] or [
-        k for k in others if not A_METRIC.search(keys[k])
-    ]
+    values = [key for key, plain in keys.items() if plain in _VALUES]
+    values = values or [key for key in others if not A_METRIC.search(keys[key])]
     if name is None or len(values) != 1:
         return None
     places = [k for k, plain in keys.items() if k != name and (plain in PLACES | RUN_KEYS or is_kind(k))]

@@ -144,9 +144,7 @@ _LOADS = {
 
 _ROWS = (
     CanonicalSignal("reward_std", "spread of rewards; `reward_std_kind` says of what", "reward"),
-    CanonicalSignal(
-        "frac_reward_zero_std", "groups with equal rewards, which give no gradient", _SHARE, better="lower"
-    ),
+    CanonicalSignal("frac_reward_zero_std", "groups with equal rewards, and so no gradient", _SHARE, better="lower"),
     CanonicalSignal("entropy", "entropy of the policy", _NATS, log_floor=1e-4),
     CanonicalSignal("kl", "KL of the policy to the reference model", _NATS, negative=True, definitions=_KL),
     CanonicalSignal("update_kl", "KL of the policy before an update to the one after it", _NATS, negative=True),
@@ -181,12 +179,8 @@ _ROWS = (
     ),
     CanonicalSignal("ratio_clipped", "importance weights (p/q) that are cut off or masked", _SHARE, better="lower"),
     CanonicalSignal("staleness", "updates between sampling a completion and training on it", "updates", better="lower"),
-    CanonicalSignal(
-        "dropped", "sampled, then dropped as too old or failed", _DEFINED, better="lower", definitions=_DROPPED
-    ),
-    CanonicalSignal(
-        "filtered_groups", "groups with equal rewards, taken out", _DEFINED, better="lower", definitions=_FILTERED
-    ),
+    CanonicalSignal("dropped", "dropped as too old or failed", _DEFINED, better="lower", definitions=_DROPPED),
+    CanonicalSignal("filtered_groups", "equal-reward groups removed", _DEFINED, better="lower", definitions=_FILTERED),
     CanonicalSignal("turns", "turns of a completion", "turns", log_floor=0.1),
     CanonicalSignal("tool_calls", "tool calls of a completion", "calls"),
     CanonicalSignal("expert_load", "imbalance of the experts' load", _DEFINED, better="lower", definitions=_LOADS),

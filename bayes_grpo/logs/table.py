@@ -228,10 +228,8 @@ class Table:
         cells = {k: list(v) for k, v in self._cells.items()}
         for key, more in other._cells.items():
             cells.setdefault(key, []).extend(_Cells(x.rows + self.n, x.values) for x in more)
-        labels = {
-            k: [*self.labels.get(k, [""] * self.n), *other.labels.get(k, [""] * other.n)]
-            for k in {**self.labels, **other.labels}
-        }
+        keys = {**self.labels, **other.labels}
+        labels = {k: [x for t in (self, other) for x in t.labels.get(k, [""] * t.n)] for k in keys}
         return Table(self.n + other.n, cells, labels)
 
 

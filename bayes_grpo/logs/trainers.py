@@ -378,11 +378,7 @@ TRAINERS = (
         keys="reward: reward/mean; reward_std: reward/group_std_mean",
         std_kind="within",
     ),
-    trainer_row(
-        name="MiniMind",
-        signature="kl_ref adv_std actor_loss",
-        keys="reward: reward; kl: kl_ref; loss: actor_loss",
-    ),
+    trainer_row(name="MiniMind", signature="kl_ref adv_std actor_loss", keys="reward: reward; kl: kl_ref"),
 )
 """Every trainer. Groups all right and groups all wrong have no spread, mixed ones have."""
 

@@ -226,10 +226,9 @@ def _of_object(document: dict[str, Any], wanted: str | None) -> Parsed:
         columns = with_outer_steps(document, path, columns)
         found = Parsed(Table.from_columns(columns), config, took_run=took_run)
         found = with_other_steps(found, part, columns)
-        left = other_reward_lists(document, path)
-        return (
-            found.noted(Caution(f"read from {path or 'the document'!r}, not from {listed(left, 6)}")) if left else found
-        )
+        others = other_reward_lists(document, path)
+        note = f"read from {path or 'the document'!r}, not from {listed(others, 6)}"
+        return found.noted(Caution(note)) if others else found
     if any(isinstance(v, int | float) for v in document.values()):
         return Parsed(Table.from_rows([document]))  # the first line of a log
     raise LogReadError(
