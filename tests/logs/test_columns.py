@@ -3,7 +3,6 @@
 import pytest
 
 import bayes_grpo as bg
-from bayes_grpo import diagnose, read_log
 from bayes_grpo.common.errors import LogReadError, SettingError
 from bayes_grpo.logs.options import CANONICAL_COLUMNS
 from bayes_grpo.views.diagnosis import diagnosis_document
@@ -105,26 +104,3 @@ def test_what_a_column_may_be_stands_on_the_first_screen():
     run = bg.read_log(logged)
     assert run.keys["completion_length"] == "gen_length_mean"
     assert "Maybe: --column kl=policy_kl" in shown.text_of(run, 200, details=False)
-
-
-STEPS = range(1, 61)
-
-
-def violations(first: float, last: float) -> list[dict]:
-    """A rising reward with a score logged every fifth row that goes from one value to another."""
-    rows = [{"step": i, "reward": 0.2 + 0.01 * i} for i in STEPS]
-    for i in range(0, len(rows), 5):
-        rows[i]["heldout_violation_rate"] = first + (last - first) * i / len(rows)
-    return rows
-
-
-def test_a_rate_of_violations_that_falls_is_a_score_that_rises(write):
-    named = {"heldout": "heldout_violation_rate"}
-    run = read_log(write("falls.jsonl", violations(0.5, 0.0)), columns=named)
-    assert run.eval_reward[0] == pytest.approx(0.5)
-    assert run.eval_reward[-1] > 0.9
-    assert run.keys["eval_reward"] == "1 - heldout_violation_rate"
-    assert any("lower is better" in note for note in run.notes)
-    assert diagnose(run).status.status == "fine"
-    worse = read_log(write("grows.jsonl", violations(0.0, 0.5)), columns=named)
-    assert diagnose(worse).status.status != "fine"
