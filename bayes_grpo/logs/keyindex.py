@@ -237,11 +237,11 @@ def with_evaluation_keys(columns: dict[str, Any]) -> Table:
     """A table of whole columns, lists or arrays of one length; an evaluation's rows get keys of their own."""
     texts = (values for values in columns.values() if isinstance(values, list))
     if any(map(_ends_as_evaluation, {x for values in texts for x in values if type(x) is str})):
-        return table_of_rows(records_of(columns))
+        return table_of_rows(records_of_columns(columns))
     return Table.from_columns(columns)
 
 
-def records_of(columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def records_of_columns(columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """The rows of whole columns, lists or arrays of one length."""
     lists = [without_nan(v) if isinstance(v, np.ndarray) else v for v in columns.values()]
     return (dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True))

@@ -19,7 +19,7 @@ import numpy as np
 
 from bayes_grpo.logs.formats import Parsed, parsed_rows
 from bayes_grpo.logs.json_columns import A_METRIC, STEPS
-from bayes_grpo.logs.keyindex import is_kind, normal, records_of, table_of_rows, with_evaluation_keys
+from bayes_grpo.logs.keyindex import is_kind, normal, records_of_columns, table_of_rows, with_evaluation_keys
 from bayes_grpo.logs.lines import names_reward
 from bayes_grpo.logs.shapes import PLACES, TIMES, Record, below_heading, is_number, on_one_axis, series
 from bayes_grpo.logs.table import RUN_KEYS, to_float
@@ -134,7 +134,7 @@ def parsed_columns(columns: dict[str, Any]) -> Parsed:
     of_numbers = [name for name, values in columns.items() if isinstance(values, np.ndarray)]
     if len(of_numbers) == len(columns) or names_reward(of_numbers):
         return Parsed(with_evaluation_keys(columns))
-    rows, notes = _usual_rows(records_of(columns))
+    rows, notes = _usual_rows(records_of_columns(columns))
     return Parsed(table_of_rows(rows) if notes else with_evaluation_keys(columns), notes=notes)
 
 
