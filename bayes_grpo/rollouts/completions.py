@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import math
 import re
+from array import array
 from collections.abc import Container, Mapping
+from itertools import repeat
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -18,7 +20,6 @@ UNKNOWN = -1
 """A version, group number or truth value that a format does not state."""
 MOST_PARTS = 32
 """Parts of a reward that are kept: the first that are met."""
-_BATCH = 8192
 _FARTHEST = 2.0**31
 _NO_PARTS: Mapping[str, float] = MappingProxyType({})
 _CUT = frozenset({"length", "max_tokens", "max_length", "truncated", "model_length"})
@@ -56,26 +57,19 @@ class TableColumns(NamedTuple):
     weights: Mapping[str, float] = {}
 
 
-class CompletionBatch(NamedTuple):
-    """Completions as `COLUMN_KINDS`, with hashes for prompts and groups (0 for none); parts, NaN where it lacks one."""
-
-    columns: dict[str, np.ndarray]
-    parts: dict[str, np.ndarray]
-
-
-COLUMN_KINDS: Mapping[str, Any] = MappingProxyType(
+COLUMN_KINDS: Mapping[str, str] = MappingProxyType(
     {
-        "step": np.float64,
-        "reward": np.float64,
-        "prompt": np.uint64,
-        "group": np.uint64,
-        "version": np.int32,
-        "truncated": np.int8,
-        "answer": np.uint64,
-        "length": np.float32,
+        "step": "d",
+        "reward": "d",
+        "prompt": "Q",
+        "group": "Q",
+        "version": "i",
+        "truncated": "b",
+        "answer": "Q",
+        "length": "f",
     }
 )
-"""Column of a batch → type of its values."""
+"""Column of gathered completions → code of its type, for arrays of Python and of NumPy."""
 
 
 def scalar_of(value: Any) -> float:
@@ -147,13 +141,19 @@ def hash_of(value: Any) -> int:
 
 
 class Gatherer:
-    """Takes completions one by one and forgets their text."""
+    """Takes completions one by one and forgets their text.
+
+    Attributes:
+        columns: As in `COLUMN_KINDS`, with hashes for prompts, groups and answers (0 for none).
+        size: Number of completions.
+    """
 
     def __init__(self, damage: SkippedRecords) -> None:
+        self.columns = {name: array(kind) for name, kind in COLUMN_KINDS.items()}
+        self.size = 0
         self._damage = damage
-        self._open: list[Completion] = []
-        self._batches: list[CompletionBatch] = []
         self._names: dict[str, str] = {}
+        self._parts: dict[str, array[float]] = {}
         self._last: tuple[Any, int] = (None, 0)
 
     def add(self, found: Completion) -> None:
@@ -162,32 +162,26 @@ class Gatherer:
             self._damage.records += 1
             return
         text = "" if found.answer is None else str(found.answer)
-        self._open.append(
-            found._replace(
-                prompt=self._key(found.prompt),
-                group=0 if found.group is None else hash_of(found.group),
-                answer=hash_of(text) if text else 0,
-                length=found.length if found.length >= 0.0 or not text else float(len(text)),
-            )
+        hashed = found._replace(
+            prompt=self._key(found.prompt),
+            group=0 if found.group is None else hash_of(found.group),
+            answer=hash_of(text) if text else 0,
+            length=found.length if found.length >= 0.0 or not text else float(len(text)),
         )
-        if len(self._open) >= _BATCH:
-            self._close()
+        for name, column in self.columns.items():
+            column.append(getattr(hashed, name))
+        for raw, value in found.parts.items():
+            if name := self._part(raw):
+                part = self._parts.setdefault(name, array("f"))
+                part.extend(repeat(math.nan, self.size - len(part)))
+                part.append(value)
+        self.size += 1
 
-    def gathered(self) -> CompletionBatch:
-        """All completions."""
-        self._close()
-        sizes = [len(b.columns["step"]) for b in self._batches]
-        columns = {
-            name: np.concatenate([np.zeros(0, kind), *(b.columns.pop(name) for b in self._batches)])
-            for name, kind in COLUMN_KINDS.items()
-        }
-        parts = {
-            name: np.concatenate(
-                [b.parts.get(name, np.full(n, np.nan, np.float32)) for b, n in zip(self._batches, sizes, strict=True)]
-            )
-            for name in filter(None, self._names.values())
-        }
-        return CompletionBatch(columns, parts)
+    def parts(self) -> dict[str, np.ndarray]:
+        """Parts of the reward, float32, shape (n,) each; NaN where a record lacks one."""
+        for part in self._parts.values():
+            part.extend(repeat(math.nan, self.size - len(part)))
+        return {name: np.array(part) for name, part in self._parts.items()}
 
     def _key(self, prompt: Any) -> int:
         """Hash of the question of a prompt; those of a group stand side by side and have one."""
@@ -196,20 +190,6 @@ class Gatherer:
         if prompt != self._last[0]:
             self._last = (prompt, hash_of(question_of(prompt)))
         return self._last[1]
-
-    def _close(self) -> None:
-        some, self._open = self._open, []
-        if not some:
-            return
-        columns = {name: np.array([getattr(c, name) for c in some], kind) for name, kind in COLUMN_KINDS.items()}
-        parts: dict[str, np.ndarray] = {}
-        for place, completion in enumerate(some):
-            for raw, value in completion.parts.items():
-                if name := self._part(raw):
-                    if name not in parts:
-                        parts[name] = np.full(len(some), np.nan, np.float32)
-                    parts[name][place] = value
-        self._batches.append(CompletionBatch(columns, parts))
 
     def _part(self, raw: str) -> str:
         """The name under which a part is kept; "" where there are too many."""

@@ -65,16 +65,15 @@ def read_rollouts(
             progress(f"reading file {i + 1} of {len(parts)}")
         for completion in FORMATS[name].read(part, options, damage):
             gatherer.add(completion)
-    found, parts_of_reward = gatherer.gathered()
-    if not len(found["step"]):
+    if not gatherer.size:
         problems = listed(damage.notes())
         raise LogReadError(
             f"{place.root}: expected completions with rewards, found none in {len(parts)} files of {name} "
             f"({problems}); name the columns, or check that the trainer saved rewards"
         )
-    order = np.argsort(found["step"], kind="stable")
-    found = {k: v[order] for k, v in found.items()}
-    parts_of_reward = {k: v[order] for k, v in parts_of_reward.items()}
+    order = np.argsort(gatherer.columns["step"], kind="stable")
+    found = {k: np.array(v)[order] for k, v in gatherer.columns.items()}
+    parts_of_reward = {k: v[order] for k, v in gatherer.parts().items()}
     group, more = _groups(found)
     doubts = _suspicions(name, found, group, parts_of_reward.pop("advantage", None))
     return Rollouts(
