@@ -81,8 +81,7 @@ def sampled_batch(
     rewarded = probability * prompts.reward_probability
     upper = jnp.cumsum(probability, axis=-1)
     chosen = jax.random.randint(prompt_key, (n_groups,), 0, n_prompts)
-    if n_prompts > 1:
-        probability, rewarded, upper = probability[chosen], rewarded[chosen], upper[chosen]
+    rewarded, upper = rewarded[chosen], upper[chosen]
     lower = jnp.concatenate([jnp.zeros_like(upper[:, :1]), upper[:, :-1]], axis=-1)
     # One uniform decides arm and reward: within an arm's interval the first part, of relative length equal to
     # its chance of reward, is a success. Counting the draws below each edge is all that is needed.
@@ -110,13 +109,8 @@ def sampled_batch(
             failures * spread,
         ]
     ) / (n_groups * size)
-    if n_prompts > 1:
-        place = jax.nn.one_hot(chosen, n_prompts, dtype=log_sampling.dtype)
-        tables = jnp.einsum("bp,tbk->tpk", place, tables)
-        prompt_share = jnp.mean(place, axis=0)
-    else:
-        tables = jnp.sum(tables, axis=1, keepdims=True)
-        prompt_share = jnp.ones(1, log_sampling.dtype)
+    place = jax.nn.one_hot(chosen, n_prompts, dtype=log_sampling.dtype)
+    tables = jnp.einsum("bp,tbk->tpk", place, tables)
     total = jnp.mean(mean)
     n = n_groups * size
     metrics = BatchMetrics(
@@ -124,7 +118,7 @@ def sampled_batch(
         reward_std=jnp.sqrt(total * (1.0 - total) * (n / (n - structure.ddof))),
         frac_reward_zero_std=1.0 - jnp.mean(spread),
     )
-    return AdvantageMass(*tables, prompt_share=prompt_share), metrics
+    return AdvantageMass(*tables, prompt_share=jnp.mean(place, axis=0)), metrics
 
 
 def expected_batch(

@@ -238,9 +238,6 @@ def _evaluate(key: jax.Array, held_out: PromptSet, after: jax.Array, structure: 
     """Evaluation gold reward after every ``eval_every`` updates: exact, and with one completion a prompt."""
     every = structure.eval_every or structure.n_steps + 1
     policies = after[every - 1 :: every]
-    if policies.shape[0] == 0:
-        empty = jnp.zeros(0, after.dtype)
-        return {"eval_step": jnp.zeros(0, jnp.int32), "eval_reward": empty, "true_eval_reward": empty}
     probability = jax.vmap(lambda theta: jnp.exp(log_policy(held_out, theta)))(policies)
     right = jnp.sum(probability * held_out.gold_probability, axis=-1)
     u = jax.random.uniform(key, right.shape, dtype=right.dtype)
