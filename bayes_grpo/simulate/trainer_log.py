@@ -213,31 +213,24 @@ def write_runs(
     if not runs:
         raise SettingError("write_runs: expected at least one run, found none")
     target = Path(out_dir)
-    if target.is_symlink() or (target.exists() and not target.is_dir()):
-        raise OutputError(f"{target}: expected a new or empty directory, found a file or link; nothing written")
-    try:
-        if target.is_dir() and any(target.iterdir()):
-            raise OutputError(
-                f"{target}: expected a new or empty directory, found one with content; nothing written. "
-                "Name another directory, or remove this one first"
-            )
-        target.parent.mkdir(parents=True, exist_ok=True)
-        building = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp"))
-    except OSError as error:
-        raise OutputError(f"{target}: cannot be written ({error.strerror}); nothing written") from error
     names = [f"run-{number:03d}" for number in range(len(runs))]
     try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        building = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp"))
         with undo_on_exit(lambda: shutil.rmtree(building, ignore_errors=True)):
-            for name, run in zip(names, runs, strict=True):
-                _write_run(building / name, run, logging_steps)
-        # mkdtemp makes the directory private; the result is as readable as any other new directory.
-        building.chmod(0o755)
-        os.replace(building, target)
+            try:
+                for name, run in zip(names, runs, strict=True):
+                    _write_run(building / name, run, logging_steps)
+                # mkdtemp makes the directory private; the result is as readable as any other new directory.
+                building.chmod(0o755)
+                os.replace(building, target)  # which fails where there is anything but an empty directory
+            finally:
+                shutil.rmtree(building, ignore_errors=True)
     except OSError as error:
-        raise OutputError(f"{target}: cannot be written ({error.strerror}); nothing written") from error
-    finally:
-        # After a successful rename there is nothing left under the temporary name.
-        shutil.rmtree(building, ignore_errors=True)
+        raise OutputError(
+            f"{target}: expected a new or empty directory, found that it cannot be written ({error.strerror}); nothing "
+            "written, name another"
+        ) from error
     return [target / name for name in names]
 
 

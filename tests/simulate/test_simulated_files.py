@@ -68,13 +68,8 @@ def test_what_is_in_the_way_is_refused_and_untouched(scenario_runs, tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "real")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "precious.txt").write_text("keep")
-    for name, words in (
-        ("file", "file or link"),
-        ("link", "file or link"),
-        ("full", "content"),
-        ("file/out", "cannot be written"),
-    ):
-        with pytest.raises(OutputError, match=words):
+    for name in ("file", "link", "full", "file/out"):
+        with pytest.raises(OutputError, match=f"{name}: expected a new or empty directory, found .* nothing written"):
             write_runs(scenario_runs("plateau"), tmp_path / name)
     with pytest.raises(SettingError, match="at least one run"):
         write_runs([], tmp_path / "out")
