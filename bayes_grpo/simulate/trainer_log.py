@@ -15,7 +15,7 @@ import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from bayes_grpo.common.errors import OutputError, SettingError
 from bayes_grpo.common.files import atomic_write, undo_on_exit
 from bayes_grpo.common.results import json_safe
 from bayes_grpo.simulate.settings import Numbers, Structure
-from bayes_grpo.simulate.training import Trajectory
 
 MEANS = {
     # column of a trajectory: key in TRL's log; averaged over the logging window
@@ -35,40 +34,13 @@ MEANS = {
     "kl": "kl",
     "clip_ratio": "clip_ratio/region_mean",
 }
-_LAST = {"grad_norm": "grad_norm", "learning_rate": "learning_rate"}
+_LAST = ("grad_norm", "learning_rate")
 _SIMULATED_SECONDS_PER_STEP = 1.0
 
 
-class LogColumns(NamedTuple):
-    """Logged values of a run, under TRL's keys.
-
-    Attributes:
-        means: Averaged over the logging window, shape (T,) each; "loss" among them.
-        last: Taken at the window's last step, shape (T,) each.
-        eval_step: Optimizer steps of the evaluations, shape (E,).
-        eval_reward: Evaluation reward, a mean of zeros and ones, shape (E,).
-    """
-
-    means: Mapping[str, np.ndarray]
-    last: Mapping[str, np.ndarray]
-    eval_step: np.ndarray
-    eval_reward: np.ndarray
-
-
-def trainer_state(
-    trajectory: Trajectory, structure: Structure, n_prompts: int, logging_steps: int = 1
-) -> dict[str, Any]:
-    """The content of a `trainer_state.json` of one run (no leading axis); see `state_of`."""
-    return state_of(columns_of(trajectory), structure, n_prompts, logging_steps)
-
-
-def columns_of(trajectory: Any) -> LogColumns:
-    """Values that every trainer logs of a run, small policy or deep network (no leading axis)."""
-
-    def named(keys: Mapping[str, str]) -> dict[str, np.ndarray]:
-        return {key: np.asarray(getattr(trajectory, name)) for name, key in keys.items()}
-
-    return LogColumns(named(MEANS), named(_LAST), np.asarray(trajectory.eval_step), np.asarray(trajectory.eval_reward))
+def means_of(trajectory: Any) -> dict[str, np.ndarray]:
+    """Columns of one run (no leading axis) that a row averages, by their keys in the log, shape (T,) each."""
+    return {key: np.asarray(getattr(trajectory, name)) for name, key in MEANS.items()}
 
 
 def settings_of(structure: Structure, numbers: Numbers, low: float = 0.0, high: float = 1.0) -> dict[str, Any]:
@@ -87,18 +59,25 @@ def settings_of(structure: Structure, numbers: Numbers, low: float = 0.0, high: 
     }
 
 
-def state_of(columns: LogColumns, structure: Structure, n_prompts: int, logging_steps: int = 1) -> dict[str, Any]:
-    """Columns as the content of a `trainer_state.json`.
+def trainer_state(
+    trajectory: Any,
+    structure: Structure,
+    n_prompts: int,
+    logging_steps: int = 1,
+    means: Mapping[str, np.ndarray] | None = None,
+) -> dict[str, Any]:
+    """One run as the content of a `trainer_state.json`, of a small policy or a deep network.
 
     As in TRL, a row is the mean over its logging window, except for ``grad_norm`` and ``learning_rate``,
     which are the window's last; evaluations are rows of their own, and the last row sums up the training. Run
     times are nominal (one second a step), so that the same seed gives the same bytes.
 
     Args:
-        columns: What is logged, one run.
+        trajectory: The run, without a leading axis.
         structure: Its static settings.
         n_prompts: Training prompts, which make an epoch.
         logging_steps: Steps averaged into a row.
+        means: Columns that a row averages, "loss" among them; those of `means_of` if None.
 
     Returns:
         A JSON-ready dictionary.
@@ -108,21 +87,22 @@ def state_of(columns: LogColumns, structure: Structure, n_prompts: int, logging_
     """
     if logging_steps < 1 or logging_steps != int(logging_steps):
         raise SettingError(f"logging_steps: expected a whole number of at least 1, found {logging_steps!r}")
-    if np.ndim(columns.means["loss"]) != 1:
-        raise SettingError(f"trainer_state: expected one run, found shape {np.shape(columns.means['loss'])}; take one")
+    if np.ndim(trajectory.loss) != 1:
+        raise SettingError(f"trainer_state: expected one run, found shape {np.shape(trajectory.loss)}; take one")
+    means = means_of(trajectory) if means is None else means
     n_steps = structure.n_steps
     per_epoch = max(n_prompts / structure.prompts_per_step, 1e-9)
 
     def epoch(step: int) -> float:
         return _short(step / per_epoch)
 
-    evaluations = dict(zip(columns.eval_step.tolist(), columns.eval_reward.tolist(), strict=True))
+    evaluations = dict(zip(np.asarray(trajectory.eval_step).tolist(), trajectory.eval_reward.tolist(), strict=True))
     history: list[dict[str, Any]] = []
     for step in range(1, n_steps + 1):
         if step % logging_steps == 0:
             window = slice(step - logging_steps, step)
-            row = {key: _short(np.mean(values[window])) for key, values in columns.means.items()}
-            row |= {key: _short(values[step - 1]) for key, values in columns.last.items()}
+            row = {key: _short(np.mean(values[window])) for key, values in means.items()}
+            row |= {key: _short(getattr(trajectory, key)[step - 1]) for key in _LAST}
             history.append(row | {"epoch": epoch(step), "step": step})
         if step in evaluations:
             reward = evaluations[step]
@@ -141,7 +121,7 @@ def state_of(columns: LogColumns, structure: Structure, n_prompts: int, logging_
             "train_samples_per_second": _short(completions / runtime),
             "train_steps_per_second": _short(n_steps / runtime),
             "total_flos": 0.0,
-            "train_loss": _short(np.mean(columns.means["loss"])),
+            "train_loss": _short(np.mean(means["loss"])),
             "epoch": epoch(n_steps),
             "step": n_steps,
         }
