@@ -117,17 +117,10 @@ _SURE = 0.9
 
 @dataclass(frozen=True)
 class PassPhase(Result):
-    """Success of the prompts in one phase of a training.
+    """Success of the prompts in one phase of a training: pass@1 and pass@k of all prompts that the run draws from.
 
-    Attributes:
-        first_step: First step.
-        last_step: Last step.
-        prompts: Prompts that came.
-        pass_1: pass@1 of all prompts that the run draws from.
-        pass_k: pass@k likewise.
-        estimate_1: Unbiased estimate of pass@1 of the prompts that came.
-        estimate_k: The same of pass@k.
-        distinct: Distinct right completions of a group with any, mean; NaN where texts are not saved.
+    The estimates are unbiased ones of the prompts that came; ``distinct`` is the mean number of distinct right
+    completions of a group with any, NaN where texts are not saved.
     """
 
     first_step: int

@@ -126,13 +126,10 @@ FIRST = 8
 
 
 class BatchMeasurement(NamedTuple):
-    """Measurement on one batch.
+    """Stiffness along the direction of the earlier batches, by this one, and its share that is late, 1 if not measured.
 
-    Attributes:
-        stiffest: Stiffness along the direction of the earlier batches, by this one.
-        late_share: Share of it that is late under a frozen policy; 1 where it was not measured.
-        turned: Cosine between the direction before and after; near 1 the direction has converged.
-        gradients: Cost of the look, in gradients of the whole batch.
+    ``turned`` is the cosine between the direction before and after, near 1 once it has converged; ``gradients`` the
+    cost, in gradients of the whole batch.
     """
 
     stiffest: Measured
@@ -142,11 +139,7 @@ class BatchMeasurement(NamedTuple):
 
 
 class ProbeTracker:
-    """Holds the direction.
-
-    Attributes:
-        direction: Of length 1, in the optimizer's metric; None before the first look.
-    """
+    """Keeps the direction, of length 1 in the optimizer's metric; None before the first batch."""
 
     def __init__(self) -> None:
         self.direction: Any = None

@@ -35,8 +35,8 @@ class Completion(NamedTuple):
 
     ``group`` is a label within the step, None where the prompt is the group; ``version`` that of the policy, in
     updates; ``truncated`` is 1 where it was cut at the limit, 0 where it ended; ``parts`` are what the reward is made
-    of; ``answer`` is its text, of which a hash is kept, and ``length`` its length,
-    in the unit of the record, else in characters.
+    of; ``answer`` is its text, of which a hash is kept, and ``length`` its length, in the unit of the record, else in
+    characters.
     """
 
     step: float
@@ -74,7 +74,7 @@ COLUMN_KINDS: Mapping[str, str] = MappingProxyType(
 
 def scalar_of(value: Any) -> float:
     """A value as a number; NaN where it is none. A list is summed: rewards of single tokens or turns."""
-    if isinstance(value, bool | int | float):
+    if isinstance(value, int | float):
         try:
             return float(value)
         except OverflowError:
@@ -86,18 +86,14 @@ def scalar_of(value: Any) -> float:
 
 def count(value: Any) -> int:
     """A whole number of at least 0; `UNKNOWN` where a value is none."""
-    found = math.nan if value is None else scalar_of(value)
+    found = scalar_of(value)
     return int(found) if 0.0 <= found < 2**31 else UNKNOWN
 
 
 def was_cut(value: Any) -> int:
     """1 where a flag or reason says that a completion was cut, 0 where it ended, else `UNKNOWN`."""
-    if isinstance(value, bool):
-        return int(value)
-    if isinstance(value, int | float):
+    if isinstance(value, int | float):  # a flag among them
         return int(value) if value in (0, 1) else UNKNOWN
-    if value is None:
-        return UNKNOWN
     reason = str(value).lower()
     if reason in _CUT:
         return 1
@@ -109,7 +105,7 @@ def scalars_in(record: Mapping[str, Any], without: Container[str] = ()) -> dict[
     return {
         name: float(value)
         for name, value in record.items()
-        if isinstance(value, bool | int | float)
+        if isinstance(value, int | float)
         and name not in without
         and not (isinstance(value, int) and abs(value) > 2**53)
     }

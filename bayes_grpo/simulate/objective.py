@@ -20,14 +20,10 @@ from bayes_grpo.simulate.settings import Numbers, Structure
 
 
 class AdvantageMass(NamedTuple):
-    """A batch of scored completions, summed over (prompt, arm).
+    """A batch of scored completions, summed over (prompt, arm), shape (prompts, arms).
 
-    Attributes:
-        gain: Sum of positive advantages over the batch size, shape (prompts, arms), ≥ 0.
-        loss: Sum of negative advantages over the batch size, shape (prompts, arms), ≤ 0.
-        gain_share: Share of completions with a positive advantage, shape (prompts, arms).
-        loss_share: Share of completions with a negative advantage, shape (prompts, arms).
-        prompt_share: Share of the batch's groups on each prompt, shape (prompts,).
+    ``gain`` (≥ 0) and ``loss`` (≤ 0) are sums of positive and negative advantages over the batch size, ``…_share`` the
+    shares of completions that have one; ``prompt_share`` has the share of groups on each prompt, shape (prompts,).
     """
 
     gain: jax.Array
@@ -38,13 +34,7 @@ class AdvantageMass(NamedTuple):
 
 
 class BatchMetrics(NamedTuple):
-    """Logged statistics of the rewards of a batch; scalars.
-
-    Attributes:
-        reward: Mean reward.
-        reward_std: Standard deviation of all rewards of the batch (TRL ≥ 0.27).
-        frac_reward_zero_std: Share of groups whose rewards are all equal.
-    """
+    """Logged scalars of a batch: mean reward, standard deviation of all rewards (TRL ≥ 0.27), share of equal groups."""
 
     reward: jax.Array
     reward_std: jax.Array

@@ -16,14 +16,7 @@ FailureMode = Literal["reward_hacking", "advantage_degeneracy", "policy_concentr
 
 @dataclass(frozen=True)
 class Truth(Result):
-    """Truth record of a run.
-
-    Attributes:
-        failure_mode: How the run failed, judged from true quantities, or None.
-        final_reward: Exact mean training reward at the end.
-        final_gold_reward: Exact mean gold reward at the end.
-        best_gold_reward: Highest exact gold reward on the way.
-    """
+    """How a run failed, judged from true quantities, or None; exact mean rewards at the end, and the best gold one."""
 
     failure_mode: FailureMode | None
     final_reward: float
