@@ -12,10 +12,10 @@ did not. Modes do not exclude one another. All draws see the whole log, so an ep
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -55,62 +55,37 @@ MEASURED = Calibration(0.0, 0.0, 0.95)
 """Calibration of a mode that a logged quantity defines: nothing is learned, but a log may be misread."""
 
 
+@dataclass(frozen=True)
 class Mode:
-    """One way in which a run fails or stalls. Each file defines ``MODE``, an instance of a subclass.
+    """One way in which a run fails or stalls. Each file in `modes` defines one, ``MODE``.
 
     Attributes:
         name: Standard name, as in results.
-        is_failure: Whether it needs an action.
+        holds: Of a view: True where it is under way, shape (draws, n), over its steps; None where no signal could show it.
+        text: Of a view, the first and the last step that count: its severity, a clause with the run's numbers; ""
+            without a measure.
+        remedies: Names of `actions.ACTIONS`, the most useful first.
         wants: Useful signals, by their canonical names, or `HELD_OUT`.
         chances: Map from the share of draws to a probability.
-        remedies: Names of `actions.ACTIONS`, the most useful first.
+        is_failure: Whether it needs an action.
+        certain: Of a view: whether a direct measurement shows it, whatever the labels of other logs say.
+        dates: Of a view, the last step before a stretch and its last: the first and last step that a measurement gives
+            it; None where the draws date it.
     """
 
-    name: ClassVar[str]
-    is_failure: ClassVar[bool] = True
-    wants: ClassVar[tuple[str, ...]] = ()
-    chances: ClassVar[Calibration] = MEASURED
-    remedies: ClassVar[tuple[str, ...]] = ()
-
-    def holds(self, view: RunView) -> np.ndarray | None:
-        """True where the mode is under way.
-
-        Args:
-            view: The run.
-
-        Returns:
-            Shape (draws, n), bool, over the steps of the view; None where no logged signal could show it.
-        """
-        raise NotImplementedError
-
-    def certain(self, view: RunView) -> bool:
-        """True if a direct measurement shows it, whatever the labels of other logs say."""
-        return False
-
-    def text(self, view: RunView, first: float, last: float) -> str:
-        """Its severity, a clause with the run's numbers; "" without a measure.
-
-        Args:
-            view: The run.
-            first: First step that counts.
-            last: Last step.
-        """
-        return ""
-
-    def dates(self, view: RunView, after: float, last: float) -> tuple[float, float] | None:
-        """First and last step that a measurement gives it, in a stretch; None where the draws date it.
-
-        Args:
-            view: The run.
-            after: Last step before the stretch.
-            last: Last step of it.
-        """
-        return None
+    name: str
+    holds: Callable[[RunView], np.ndarray | None]
+    text: Callable[[RunView, float, float], str]
+    remedies: tuple[str, ...]
+    wants: tuple[str, ...] = ()
+    chances: Calibration = MEASURED
+    is_failure: bool = True
+    certain: Callable[[RunView], bool] = lambda view: False
+    dates: Callable[[RunView, float, float], tuple[float, float] | None] = lambda view, after, last: None
 
     def probability(self, view: RunView, holds: np.ndarray) -> np.ndarray:
         """Its probability at each step, shape (n,)."""
-        share = holds.mean(axis=0)
-        return (MEASURED if self.certain(view) else self.chances).at(share)
+        return (MEASURED if self.certain(view) else self.chances).at(holds.mean(axis=0))
 
 
 @cache

@@ -16,57 +16,41 @@ from bayes_grpo.diagnosis.view import RunView
 from bayes_grpo.signals.thresholds import THRESHOLDS
 
 
-class AdvantageDegeneracy(Mode):
-    """Advantage degeneracy."""
+def _certain(view: RunView) -> bool:
+    """True if no group of any row has variance, and the reward is not the highest; or all are the lowest."""
+    if view.constant and view.unrewarded:
+        return not np.any(view.logged("reward_std").value > 0.0)
+    idle = view.idle_rows.value
+    dead = len(idle) >= THRESHOLDS.direct_rows and bool(np.all(idle >= 1.0))
+    return dead and not view.constant and not view.level_now > THRESHOLDS.near_top
 
-    name = "advantage_degeneracy"
-    wants = ("frac_reward_zero_std",)
-    chances = Calibration(0.02, 0.03, 0.85)
-    remedies = (
-        "longer limit",
-        "scorer",
-        "verifier",
-        "easier prompts",
-        "mixed prompts",
-        "larger groups",
-        "harder prompts",
-    )
 
-    def certain(self, view: RunView) -> bool:
-        """True if no group of any row has variance, and the reward is not the highest; or all are the lowest."""
-        if view.constant and view.unrewarded:
-            return not np.any(view.logged("reward_std").value > 0.0)
-        idle = view.idle_rows.value
-        dead = len(idle) >= THRESHOLDS.direct_rows and bool(np.all(idle >= 1.0))
-        return dead and not view.constant and not view.level_now > THRESHOLDS.near_top
+def _holds(view: RunView) -> np.ndarray | None:
+    if _certain(view):
+        return np.ones(view.reward.draws.shape, bool)
+    if view.idle is None:
+        return None
+    idle = view.on_grid(view.idle)
+    progress = (view.rise > THRESHOLDS.material) | (view.held_out_rise > THRESHOLDS.material)
+    # Where no group has a gradient toward the remaining gain, a high reward does not excuse it.
+    dead = (idle > THRESHOLDS.dead_groups) & (view.level < THRESHOLDS.solved)
+    high = (view.level > THRESHOLDS.near_top) & ~dead
+    return (idle > THRESHOLDS.waste) & ~progress & ~high & enough_rows(view)
 
-    def holds(self, view: RunView) -> np.ndarray | None:
-        """No signal and no progress: zero-variance groups, and rewards that have not risen and are not high."""
-        if self.certain(view):
-            return np.ones(view.reward.draws.shape, bool)
-        if view.idle is None:
-            return None
-        idle = view.on_grid(view.idle)
-        progress = (view.rise > THRESHOLDS.material) | (view.held_out_rise > THRESHOLDS.material)
-        # Where no group has a gradient toward the remaining gain, a high reward does not excuse it.
-        dead = (idle > THRESHOLDS.dead_groups) & (view.level < THRESHOLDS.solved)
-        high = (view.level > THRESHOLDS.near_top) & ~dead
-        return (idle > THRESHOLDS.waste) & ~progress & ~high & enough_rows(view)
 
-    def text(self, view: RunView, first: float, last: float) -> str:
-        """Share of zero-variance groups or rows, and whether the prompts are the cause."""
-        if view.idle is None:
-            return ""
-        if not view.logged("frac_reward_zero_std").rows:
-            if self.certain(view):
-                return "no row has reward variance, so nothing is learned"
-            dead = view.idle_rows.until(last).late(THRESHOLDS.half)
-            return f"{int(dead.sum())} of the last {len(dead)} rows show zero reward variance"
-        share = interval(view.idle.over(first, last))
-        live = f"{1.0 - share.median:.0%} of each batch contributes a gradient"
-        text = f"{span_text(share, '.0%', level=False)} of the groups have zero reward variance, so {live}"
-        blame = prompts_text(view, last) if share.median > THRESHOLDS.idle else ""
-        return f"{text}; {blame}" if blame else text
+def _text(view: RunView, first: float, last: float) -> str:
+    if view.idle is None:
+        return ""
+    if not view.logged("frac_reward_zero_std").rows:
+        if _certain(view):
+            return "no row has reward variance, so nothing is learned"
+        dead = view.idle_rows.until(last).late(THRESHOLDS.half)
+        return f"{int(dead.sum())} of the last {len(dead)} rows show zero reward variance"
+    share = interval(view.idle.over(first, last))
+    live = f"{1.0 - share.median:.0%} of each batch contributes a gradient"
+    text = f"{span_text(share, '.0%', level=False)} of the groups have zero reward variance, so {live}"
+    blame = prompts_text(view, last) if share.median > THRESHOLDS.idle else ""
+    return f"{text}; {blame}" if blame else text
 
 
 def enough_rows(view: RunView) -> np.ndarray:
@@ -84,4 +68,8 @@ def prompts_text(view: RunView, step: float) -> str:
     return f"at a reward of {level:.2f} most of their prompts are too {kind}" if one_sided else ""
 
 
-MODE = AdvantageDegeneracy()
+MODE = Mode(
+    "advantage_degeneracy", _holds, _text,
+    ("longer limit", "scorer", "verifier", "easier prompts", "mixed prompts", "larger groups", "harder prompts"),
+    wants=("frac_reward_zero_std",), chances=Calibration(0.02, 0.03, 0.85), certain=_certain,
+)  # fmt: skip

@@ -17,36 +17,31 @@ from bayes_grpo.logs.reward_parts import is_form, is_task
 from bayes_grpo.signals.thresholds import THRESHOLDS
 
 
-class ApparentGain(Mode):
-    """A rise from formatting, length or finishing."""
+def _holds(view: RunView) -> np.ndarray | None:
+    """True where the reward has risen, mostly by form: by rollouts, else by the log."""
+    gain = view.gain
+    if gain is not None and not np.isnan(gain.p_form):
+        formal = gain.p_form > THRESHOLDS.half and float(gain.form_share_at(view.steps[-1:])[0]) > THRESHOLDS.half
+        return (view.rise > THRESHOLDS.material) & formal
+    parts = form_and_task(view)
+    if parts is None:
+        return None
+    form, task = (np.maximum(x, 0.0) for x in parts)
+    rises = form + task > np.maximum(THRESHOLDS.material * view.reward.span, view.reward.noise)
+    return rises & (form > THRESHOLDS.half * (form + task))
 
-    name = "apparent_gain"
-    remedies = ("judge by task", "read completions")
 
-    def holds(self, view: RunView) -> np.ndarray | None:
-        """True where the reward has risen, mostly by form: by rollouts, else by the log."""
-        gain = view.gain
-        if gain is not None and not np.isnan(gain.p_form):
-            formal = gain.p_form > THRESHOLDS.half and float(gain.form_share_at(view.steps[-1:])[0]) > THRESHOLDS.half
-            return (view.rise > THRESHOLDS.material) & formal
-        parts = form_and_task(view)
-        if parts is None:
-            return None
-        form, task = (np.maximum(x, 0.0) for x in parts)
-        rises = form + task > np.maximum(THRESHOLDS.material * view.reward.span, view.reward.noise)
-        return rises & (form > THRESHOLDS.half * (form + task))
-
-    def text(self, view: RunView, first: float, last: float) -> str:
-        """Changes of form and task rewards."""
-        gain = view.gain
-        if gain is not None and gain.shares and gain.has_gain:
-            best = max(gain.shares, key=lambda s: s.share.median)
-            return f"{span_text(best.share, '.0%', level=False)} of the gain is {best.words}"
-        parts = form_and_task(view)
-        if parts is None:
-            return ""
-        form, task = (float(np.median(x[:, -1])) for x in parts)
-        return f"format, length and finishing changed by {form:.2g}, the task reward by {task:.2g}"
+def _text(view: RunView, first: float, last: float) -> str:
+    """Changes of form and task rewards."""
+    gain = view.gain
+    if gain is not None and gain.shares and gain.has_gain:
+        best = max(gain.shares, key=lambda s: s.share.median)
+        return f"{span_text(best.share, '.0%', level=False)} of the gain is {best.words}"
+    parts = form_and_task(view)
+    if parts is None:
+        return ""
+    form, task = (float(np.median(x[:, -1])) for x in parts)
+    return f"format, length and finishing changed by {form:.2g}, the task reward by {task:.2g}"
 
 
 def form_and_task(view: RunView) -> tuple[np.ndarray, np.ndarray] | None:
@@ -61,4 +56,4 @@ def form_and_task(view: RunView) -> tuple[np.ndarray, np.ndarray] | None:
     return found[0], found[1]
 
 
-MODE = ApparentGain()
+MODE = Mode("apparent_gain", _holds, _text, ("judge by task", "read completions"))

@@ -20,39 +20,31 @@ from bayes_grpo.diagnosis.wording import fell_text
 from bayes_grpo.signals.thresholds import THRESHOLDS
 
 
-class DynamicalInstability(Mode):
-    """Dynamical instability."""
+def _holds(view: RunView) -> np.ndarray:
+    found = reward_lost(view)
+    lost_evaluation = evaluation_lost(view)
+    if lost_evaluation is not None:
+        found = found | lost_evaluation
+    found = found | (view.fell & strained(view))
+    exploded = exploded_loss(view)
+    return found if exploded is None else found | exploded
 
-    name = "dynamical_instability"
-    wants = ("grad_norm", "kl")
-    chances = Calibration(0.03, 0.05, 0.85)
-    remedies = ("compare resume", "go back", "compare checkpoints", "lower rate", "KL term", "log KL", "log evaluation")
 
-    def holds(self, view: RunView) -> np.ndarray:
-        """A lost reward or evaluation reward, a fall under strain, or an exploded loss."""
-        found = reward_lost(view)
-        lost_evaluation = evaluation_lost(view)
-        if lost_evaluation is not None:
-            found = found | lost_evaluation
-        found = found | (view.fell & strained(view))
-        exploded = exploded_loss(view)
-        return found if exploded is None else found | exploded
-
-    def text(self, view: RunView, first: float, last: float) -> str:
-        """The fall of the reward, or of the evaluation reward; "" where neither is lost."""
-        if last < view.last_step:
-            inside = np.flatnonzero((view.steps >= first) & (view.steps <= last))
-            lowest = inside[int(view.reward.mean[inside].argmin())]
-            best = view.reward.display_value(view.reward.best_so_far[:, lowest])
-            low = view.reward.display_value(view.reward.draws[:, lowest])
-            return fell_text(view.paths.reward_key, best, low) if low < best else ""
-        for path, key, lost in (
-            (view.reward, view.paths.reward_key, reward_lost(view)),
-            (view.held_out, "eval_reward", evaluation_lost(view)),
-        ):
-            if path is not None and lost is not None and lost[:, -1].mean() >= THRESHOLDS.probable:
-                return fell_text(key, path.display_value(path.best), path.display_value(path.now))
-        return ""
+def _text(view: RunView, first: float, last: float) -> str:
+    """The fall of the reward, or of the evaluation reward; "" where neither is lost."""
+    if last < view.last_step:
+        inside = np.flatnonzero((view.steps >= first) & (view.steps <= last))
+        lowest = inside[int(view.reward.mean[inside].argmin())]
+        best = view.reward.display_value(view.reward.best_so_far[:, lowest])
+        low = view.reward.display_value(view.reward.draws[:, lowest])
+        return fell_text(view.paths.reward_key, best, low) if low < best else ""
+    for path, key, lost in (
+        (view.reward, view.paths.reward_key, reward_lost(view)),
+        (view.held_out, "eval_reward", evaluation_lost(view)),
+    ):
+        if path is not None and lost is not None and lost[:, -1].mean() >= THRESHOLDS.probable:
+            return fell_text(key, path.display_value(path.best), path.display_value(path.now))
+    return ""
 
 
 def reward_lost(view: RunView) -> np.ndarray:
@@ -72,4 +64,8 @@ def evaluation_lost(view: RunView) -> np.ndarray | None:
     return lost & (view.rise <= THRESHOLDS.material)
 
 
-MODE = DynamicalInstability()
+MODE = Mode(
+    "dynamical_instability", _holds, _text,
+    ("compare resume", "go back", "compare checkpoints", "lower rate", "KL term", "log KL", "log evaluation"),
+    wants=("grad_norm", "kl"), chances=Calibration(0.03, 0.05, 0.85),
+)  # fmt: skip

@@ -34,45 +34,37 @@ SAMPLER_SIGNALS = ("engine_mismatch", *_WEIGHTS)
 """Signals of the mismatch."""
 
 
-class EngineGap(Mode):
-    """Mismatch of trainer and inference engine."""
+def _holds(view: RunView) -> np.ndarray | None:
+    found = [outside for name in _WEIGHTS if (outside := _outside(view, name)) is not None]
+    gap = view.signal("engine_mismatch")
+    if gap is not None:
+        outside = _outside(view, "engine_mismatch")
+        grown = view.on_grid(gap) > THRESHOLDS.grew * gap.start[:, None]
+        found.append(grown if outside is None else outside)
+    return np.any(found, axis=0) if found else None
 
-    name = "engine_gap"
-    remedies = ("same engine", "lower staleness", "lower rate")
 
-    def holds(self, view: RunView) -> np.ndarray | None:
-        """True where the mismatch or the weights are outside their healthy ranges, or the mismatch has grown."""
-        found = [outside for name in _WEIGHTS if (outside := _outside(view, name)) is not None]
-        gap = view.signal("engine_mismatch")
-        if gap is not None:
-            outside = _outside(view, "engine_mismatch")
-            grown = view.on_grid(gap) > THRESHOLDS.grew * gap.start[:, None]
-            found.append(grown if outside is None else outside)
-        return np.any(found, axis=0) if found else None
-
-    def text(self, view: RunView, first: float, last: float) -> str:
-        """Level of what is outside its healthy range, else the growth of the mismatch."""
-        out = []
-        for name in SAMPLER_SIGNALS:
-            outside, path, healthy = _outside(view, name), view.signal(name), sampler_range(view.run, name)
-            if outside is None or path is None or healthy is None or outside[:, -1].mean() < THRESHOLDS.probable:
-                continue
-            word = view.run.definitions.get(name, STANDARD)
-            what = signal_words(name) + (f" ({word})" if name == "engine_mismatch" else "")
-            start, now = (float(np.median(x)) for x in (path.start, path.now))
-            moved, why = f"is {now:.2g}", ""
-            if abs(now - start) > THRESHOLDS.half * abs(start):
-                moved = f"went from {start:.2g} to {now:.2g}"
-            elif 0.0 < _SHIFTED.get(word, 0.0) * now <= _LARGEST_SHIFT:
-                why = (
-                    ". A constant offset of this size can come from top-p or top-k sampling alone, and is then harmless"
-                )
-            out.append(f"{what} {moved} (healthy: {healthy_text(healthy)}){why}")
-        gap = view.signal("engine_mismatch")
-        if not out and gap is not None:
-            grown = interval(gap.at(np.array([last]))[:, 0] / gap.start)
-            out.append(f"the mismatch is {span_text(grown, level=False)} times that of the first rows")
-        return "; ".join(out)
+def _text(view: RunView, first: float, last: float) -> str:
+    """Level of what is outside its healthy range, else the growth of the mismatch."""
+    out = []
+    for name in SAMPLER_SIGNALS:
+        outside, path, healthy = _outside(view, name), view.signal(name), sampler_range(view.run, name)
+        if outside is None or path is None or healthy is None or outside[:, -1].mean() < THRESHOLDS.probable:
+            continue
+        word = view.run.definitions.get(name, STANDARD)
+        what = signal_words(name) + (f" ({word})" if name == "engine_mismatch" else "")
+        start, now = (float(np.median(x)) for x in (path.start, path.now))
+        moved, why = f"is {now:.2g}", ""
+        if abs(now - start) > THRESHOLDS.half * abs(start):
+            moved = f"went from {start:.2g} to {now:.2g}"
+        elif 0.0 < _SHIFTED.get(word, 0.0) * now <= _LARGEST_SHIFT:
+            why = ". A constant offset of this size can come from top-p or top-k sampling alone, and is then harmless"
+        out.append(f"{what} {moved} (healthy: {healthy_text(healthy)}){why}")
+    gap = view.signal("engine_mismatch")
+    if not out and gap is not None:
+        grown = interval(gap.at(np.array([last]))[:, 0] / gap.start)
+        out.append(f"the mismatch is {span_text(grown, level=False)} times that of the first rows")
+    return "; ".join(out)
 
 
 def sampler_range(run: Run, name: str) -> HealthyRange | None:
@@ -92,4 +84,4 @@ def _outside(view: RunView, name: str) -> np.ndarray | None:
     return (level < healthy.low) | (level > healthy.high)
 
 
-MODE = EngineGap()
+MODE = Mode("engine_gap", _holds, _text, ("same engine", "lower staleness", "lower rate"))

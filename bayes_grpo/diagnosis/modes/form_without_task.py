@@ -17,26 +17,19 @@ from bayes_grpo.signals.path import SignalPath
 from bayes_grpo.signals.thresholds import THRESHOLDS
 
 
-class FormWithoutTask(Mode):
-    """A reward of format without correctness."""
+def _holds(view: RunView) -> np.ndarray | None:
+    task, form = _kinds(view)
+    if not task or not form:
+        return None
+    dead = np.all([view.on_grid(x) < THRESHOLDS.fell * _height(x) for x in task.values()], axis=0)
+    formal = np.sum([view.weight_of(name) * view.on_grid(x) for name, x in form.items()], axis=0)
+    return dead & (formal > THRESHOLDS.half * np.maximum(view.reward.recent, 0.0)) & (formal > 0.0)
 
-    name = "form_without_task"
-    remedies = ("judge by task", "easier prompts", "read completions")
 
-    def holds(self, view: RunView) -> np.ndarray | None:
-        """True where the task's components are near 0 and form makes up most of the reward."""
-        task, form = _kinds(view)
-        if not task or not form:
-            return None
-        dead = np.all([view.on_grid(x) < THRESHOLDS.fell * _height(x) for x in task.values()], axis=0)
-        formal = np.sum([view.weight_of(name) * view.on_grid(x) for name, x in form.items()], axis=0)
-        return dead & (formal > THRESHOLDS.half * np.maximum(view.reward.recent, 0.0)) & (formal > 0.0)
-
-    def text(self, view: RunView, first: float, last: float) -> str:
-        """Level of the task's components."""
-        task, _ = _kinds(view)
-        levels = [f"{plain(name, 40)} is at {round(float(np.median(x.now)), 3):.2g}" for name, x in task.items()]
-        return f"{', '.join(levels)} of {max(_height(x) for x in task.values()):.2g}" if levels else ""
+def _text(view: RunView, first: float, last: float) -> str:
+    task, _ = _kinds(view)
+    levels = [f"{plain(name, 40)} is at {round(float(np.median(x.now)), 3):.2g}" for name, x in task.items()]
+    return f"{', '.join(levels)} of {max(_height(x) for x in task.values()):.2g}" if levels else ""
 
 
 def _kinds(view: RunView) -> tuple[dict[str, SignalPath], dict[str, SignalPath]]:
@@ -52,4 +45,4 @@ def _height(path: SignalPath) -> float:
     return max(1.0, float(path.logged.value.max()))
 
 
-MODE = FormWithoutTask()
+MODE = Mode("form_without_task", _holds, _text, ("judge by task", "easier prompts", "read completions"))

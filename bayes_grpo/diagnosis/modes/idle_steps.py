@@ -14,38 +14,32 @@ from bayes_grpo.signals.path import SignalPath, fit_path
 from bayes_grpo.signals.thresholds import THRESHOLDS
 
 
-class IdleSteps(Mode):
-    """Steps without reward variance."""
+def _holds(view: RunView) -> np.ndarray | None:
+    path = dead_path(view)
+    return None if path is None else view.on_grid(path) > THRESHOLDS.idle
 
-    name = "idle_steps"
-    remedies = ("longer limit", "scorer", "mixed prompts", "larger groups", "harder prompts", "easier prompts")
 
-    def holds(self, view: RunView) -> np.ndarray | None:
-        """A large share of the rows has no variance in any group."""
-        path = dead_path(view)
-        return None if path is None else view.on_grid(path) > THRESHOLDS.idle
+def _dates(view: RunView, after: float, last: float) -> tuple[float, float] | None:
+    """The first and the last such row of a stretch: the row is known, whatever the path around it."""
+    rows = _dead_rows(view)
+    dead = rows.step[(rows.value > 0.0) & (rows.step > after) & (rows.step <= last)]
+    return (float(dead[0]), float(dead[-1])) if len(dead) else None
 
-    def dates(self, view: RunView, after: float, last: float) -> tuple[float, float] | None:
-        """The first and the last such row of a stretch: the row is known, whatever the path around it."""
-        rows = _dead_rows(view)
-        dead = rows.step[(rows.value > 0.0) & (rows.step > after) & (rows.step <= last)]
-        return (float(dead[0]), float(dead[-1])) if len(dead) else None
 
-    def text(self, view: RunView, first: float, last: float) -> str:
-        """Number of idle rows, and their time where it is logged."""
-        rows = _dead_rows(view)
-        inside = (rows.step >= first) & (rows.step <= last)
-        dead = inside & (rows.value > 0.0)
-        if not dead.any():
-            return ""
-        text = f"{int(dead.sum())} of {int(inside.sum())} rows have no reward variance"
-        text += _at_an_end(view.reward.logged, rows.step[dead])
-        seconds = view.logged("step_time")
-        if not seconds.rows:
-            return text
-        hours = np.interp(rows.step, seconds.step, seconds.value) * np.interp(rows.step, view.run.step, view.run.window)
-        hours = hours / 3600.0
-        return f"{text}; they took {hours[dead].sum():.2g} of the run's {hours.sum():.2g} hours"
+def _text(view: RunView, first: float, last: float) -> str:
+    rows = _dead_rows(view)
+    inside = (rows.step >= first) & (rows.step <= last)
+    dead = inside & (rows.value > 0.0)
+    if not dead.any():
+        return ""
+    text = f"{int(dead.sum())} of {int(inside.sum())} rows have no reward variance"
+    text += _at_an_end(view.reward.logged, rows.step[dead])
+    seconds = view.logged("step_time")
+    if not seconds.rows:
+        return text
+    hours = np.interp(rows.step, seconds.step, seconds.value) * np.interp(rows.step, view.run.step, view.run.window)
+    hours = hours / 3600.0
+    return f"{text}; they took {hours[dead].sum():.2g} of the run's {hours.sum():.2g} hours"
 
 
 def dead_path(view: RunView) -> SignalPath | None:
@@ -81,4 +75,8 @@ def _dead_rows(view: RunView) -> Logged:
     return Logged(y.step, np.isin(y.value, (ends.low, ends.high)).astype(float))
 
 
-MODE = IdleSteps()
+MODE = Mode(
+    "idle_steps", _holds, _text,
+    ("longer limit", "scorer", "mixed prompts", "larger groups", "harder prompts", "easier prompts"),
+    dates=_dates,
+)  # fmt: skip

@@ -14,25 +14,16 @@ from bayes_grpo.diagnosis.view import RunView
 from bayes_grpo.signals.thresholds import THRESHOLDS
 
 
-class LengthCollapse(Mode):
-    """Completions that shrink to almost nothing."""
-
-    name = "length_collapse"
-    remedies = ("read completions", "go back", "lower rate", "KL term")
-
-    def holds(self, view: RunView) -> np.ndarray | None:
-        """Completions are a tenth of their length at the start, or shorter."""
-        length = view.signal("completion_length")
-        return None if length is None else view.on_grid(length) < THRESHOLDS.spent * length.start[:, None]
-
-    def text(self, view: RunView, first: float, last: float) -> str:
-        """Length at the start and at the end of the episode."""
-        length = view.signal("completion_length")
-        if length is None:
-            return ""
-        start = float(np.median(length.start))
-        end = float(np.median(length.at(np.array([last]))))
-        return f"the completion length went from {start:.3g} to {end:.3g} tokens"
+def _holds(view: RunView) -> np.ndarray | None:
+    length = view.signal("completion_length")
+    return None if length is None else view.on_grid(length) < THRESHOLDS.spent * length.start[:, None]
 
 
-MODE = LengthCollapse()
+def _text(view: RunView, first: float, last: float) -> str:
+    length = view.paths.signals["completion_length"]
+    start = float(np.median(length.start))
+    end = float(np.median(length.at(np.array([last]))))
+    return f"the completion length went from {start:.3g} to {end:.3g} tokens"
+
+
+MODE = Mode("length_collapse", _holds, _text, ("read completions", "go back", "lower rate", "KL term"))

@@ -25,31 +25,23 @@ _MOSTLY = 0.9
 """Share of rows that read as 0, from which the reason is given."""
 
 
-class LostGradient(Mode):
-    """Zero gradient norm although groups have reward variance."""
+def _holds(view: RunView) -> np.ndarray | None:
+    lost = lost_rows(view)
+    if lost.rows < THRESHOLDS.direct_rows:
+        return None
+    path = fit_path(lost.step, lost.value, seed=33, indicator=True)
+    return None if path is None else view.on_grid(path) > THRESHOLDS.half
 
-    name = "lost_gradient"
-    remedies = ("update path",)
 
-    def holds(self, view: RunView) -> np.ndarray | None:
-        """True where most of the rows with variance have a gradient norm of exactly 0."""
-        lost = lost_rows(view)
-        if lost.rows < THRESHOLDS.direct_rows:
-            return None
-        path = fit_path(lost.step, lost.value, seed=33, indicator=True)
-        return None if path is None else view.on_grid(path) > THRESHOLDS.half
-
-    def text(self, view: RunView, first: float, last: float) -> str:
-        """Number of such rows in the last stretch, and whether the reward rises all the same."""
-        lost = lost_rows(view)
-        found = stretches(lost.value > 0.0)
-        if not found:
-            return ""
-        inside = lost.between(min(first, float(lost.step[found[-1][0]])), last)
-        why = "the reward rises all the same, so the norm is reported wrongly" if view.rose else "the update is lost"
-        return (
-            f"{int(inside.sum())} of {len(inside)} rows with reward variance have a gradient norm of exactly 0: {why}"
-        )
+def _text(view: RunView, first: float, last: float) -> str:
+    """Number of such rows in the last stretch, and whether the reward rises all the same."""
+    lost = lost_rows(view)
+    found = stretches(lost.value > 0.0)
+    if not found:
+        return ""
+    inside = lost.between(min(first, float(lost.step[found[-1][0]])), last)
+    why = "the reward rises all the same, so the norm is reported wrongly" if view.rose else "the update is lost"
+    return f"{int(inside.sum())} of {len(inside)} rows with reward variance have a gradient norm of exactly 0: {why}"
 
 
 def lost_rows(view: RunView) -> Logged:
@@ -87,4 +79,4 @@ def zeros_of(view: RunView) -> Finding | None:
     return Finding(kind="reads_zero", signals=tuple(zero), numbers=numbers)
 
 
-MODE = LostGradient()
+MODE = Mode("lost_gradient", _holds, _text, ("update path",))

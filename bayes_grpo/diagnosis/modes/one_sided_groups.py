@@ -16,27 +16,20 @@ from bayes_grpo.diagnosis.view import RunView
 from bayes_grpo.signals.thresholds import THRESHOLDS
 
 
-class OneSidedGroups(Mode):
-    """Prompts that are too easy, or too hard, for most groups to differ."""
-
-    name = "one_sided_groups"
-    remedies = ("harder prompts", "easier prompts", "mixed prompts")
-
-    def holds(self, view: RunView) -> np.ndarray | None:
-        """True where most groups are all correct, or most all wrong, for rows enough."""
-        share = view.signal("frac_reward_zero_std")
-        if share is None or not view.paths.ends.bounded or view.paths.uses_eval:
-            return None
-        one_sided = (view.level > THRESHOLDS.near_top) | (view.level < THRESHOLDS.hard)
-        return (view.on_grid(share) > THRESHOLDS.waste) & one_sided & enough_rows(view)
-
-    def text(self, view: RunView, first: float, last: float) -> str:
-        """Share of groups without variance, and which prompts they come from."""
-        blame = prompts_text(view, last)
-        if view.idle is None or not blame:
-            return ""
-        share = interval(view.idle.over(first, last))
-        return f"{span_text(share, '.0%', level=False)} of the groups have zero reward variance: {blame}"
+def _holds(view: RunView) -> np.ndarray | None:
+    share = view.signal("frac_reward_zero_std")
+    if share is None or not view.paths.ends.bounded or view.paths.uses_eval:
+        return None
+    one_sided = (view.level > THRESHOLDS.near_top) | (view.level < THRESHOLDS.hard)
+    return (view.on_grid(share) > THRESHOLDS.waste) & one_sided & enough_rows(view)
 
 
-MODE = OneSidedGroups()
+def _text(view: RunView, first: float, last: float) -> str:
+    blame = prompts_text(view, last)
+    if view.idle is None or not blame:
+        return ""
+    share = interval(view.idle.over(first, last))
+    return f"{span_text(share, '.0%', level=False)} of the groups have zero reward variance: {blame}"
+
+
+MODE = Mode("one_sided_groups", _holds, _text, ("harder prompts", "easier prompts", "mixed prompts"))

@@ -16,34 +16,29 @@ from bayes_grpo.diagnosis.view import RunView
 from bayes_grpo.signals.thresholds import THRESHOLDS
 
 
-class Plateaued(Mode):
-    """A reward that has plateaued."""
+def _holds(view: RunView) -> np.ndarray:
+    path = view.reward
+    level = path.trailing
+    place = np.arange(level.shape[1])
+    near = THRESHOLDS.rests * path.span
+    late = level - level[:, place // 2]
+    last = level - level[:, place * 3 // 4]
+    gain = level - path.start[:, None]
+    goes_on = (gain > THRESHOLDS.material * path.span) & (late > THRESHOLDS.half * 0.5 * gain)
+    fall = -np.minimum(late, last)
+    falls = (fall >= THRESHOLDS.fell * (path.best_so_far - path.floor)) & (fall >= THRESHOLDS.rises * path.span)
+    return (np.abs(late) < near) & (np.abs(last) < near) & ~goes_on & ~falls & (place > 0)
 
-    name = "plateaued"
-    is_failure = False
-    chances = Calibration(0.05, 0.3, 0.95)
-    remedies = (
+
+def _text(view: RunView, first: float, last: float) -> str:
+    return f"the reward is at {span_text(interval(view.reward.over(first, last)), level=False)}"
+
+
+MODE = Mode(
+    "plateaued", _holds, _text,
+    (
         "longer limit", "scorer", "easier prompts", "raise rate", "more prompts", "mixed prompts", "harder prompts",
         "read completions", "stop",
-    )  # fmt: skip
-
-    def holds(self, view: RunView) -> np.ndarray:
-        """The last half of the rows up to each step stays within a small part of the range."""
-        path = view.reward
-        level = path.trailing
-        place = np.arange(level.shape[1])
-        near = THRESHOLDS.rests * path.span
-        late = level - level[:, place // 2]
-        last = level - level[:, place * 3 // 4]
-        gain = level - path.start[:, None]
-        goes_on = (gain > THRESHOLDS.material * path.span) & (late > THRESHOLDS.half * 0.5 * gain)
-        fall = -np.minimum(late, last)
-        falls = (fall >= THRESHOLDS.fell * (path.best_so_far - path.floor)) & (fall >= THRESHOLDS.rises * path.span)
-        return (np.abs(late) < near) & (np.abs(last) < near) & ~goes_on & ~falls & (place > 0)
-
-    def text(self, view: RunView, first: float, last: float) -> str:
-        """Mean reward of the episode."""
-        return f"the reward is at {span_text(interval(view.reward.over(first, last)), level=False)}"
-
-
-MODE = Plateaued()
+    ),
+    chances=Calibration(0.05, 0.3, 0.95), is_failure=False,
+)  # fmt: skip

@@ -16,32 +16,26 @@ from bayes_grpo.diagnosis.view import RunView
 from bayes_grpo.signals.thresholds import THRESHOLDS
 
 
-class PolicyConcentration(Mode):
-    """Policy concentration."""
-
-    name = "policy_concentration"
-    wants = ("entropy",)
-    chances = Calibration(0.01, 0.02, 0.75)
-    remedies = ("compare resume", "go back", "entropy term", "lower rate", "KL term", "compare checkpoints")
-
-    def holds(self, view: RunView) -> np.ndarray | None:
-        """Little entropy, with a reward that neither is high nor has risen."""
-        entropy = view.signal("entropy")
-        if entropy is None or view.logged("entropy").value.min() < 0.0:
-            return None
-        spent = view.on_grid(entropy) < THRESHOLDS.spent * entropy.start[:, None]
-        earned = (view.level > THRESHOLDS.half) | (view.rise > THRESHOLDS.material)
-        return spent & ~earned
-
-    def text(self, view: RunView, first: float, last: float) -> str:
-        """Entropy as a share of its starting value, or a multiple where it has more than doubled."""
-        entropy = view.signal("entropy")
-        if entropy is None:
-            return ""
-        left = interval(entropy.at(np.array([last]))[:, 0] / entropy.start)
-        if left.high > THRESHOLDS.grew:
-            return f"the entropy is {span_text(left, '.3g', level=False)} times its starting value"
-        return f"the entropy is {span_text(left, '.0%', level=False)} of its starting value"
+def _holds(view: RunView) -> np.ndarray | None:
+    entropy = view.signal("entropy")
+    if entropy is None or view.logged("entropy").value.min() < 0.0:
+        return None
+    spent = view.on_grid(entropy) < THRESHOLDS.spent * entropy.start[:, None]
+    earned = (view.level > THRESHOLDS.half) | (view.rise > THRESHOLDS.material)
+    return spent & ~earned
 
 
-MODE = PolicyConcentration()
+def _text(view: RunView, first: float, last: float) -> str:
+    entropy = view.signal("entropy")
+    if entropy is None:
+        return ""
+    left = interval(entropy.at(np.array([last]))[:, 0] / entropy.start)
+    spec, of = (".3g", "times") if left.high > THRESHOLDS.grew else (".0%", "of")
+    return f"the entropy is {span_text(left, spec, level=False)} {of} its starting value"
+
+
+MODE = Mode(
+    "policy_concentration", _holds, _text,
+    ("compare resume", "go back", "entropy term", "lower rate", "KL term", "compare checkpoints"),
+    wants=("entropy",), chances=Calibration(0.01, 0.02, 0.75),
+)  # fmt: skip

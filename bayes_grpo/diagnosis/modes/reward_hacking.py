@@ -18,41 +18,32 @@ from bayes_grpo.signals.path import SignalPath
 from bayes_grpo.signals.thresholds import THRESHOLDS
 
 
-class RewardHacking(Mode):
-    """Reward hacking."""
+def _holds(view: RunView) -> np.ndarray | None:
+    path = view.held_out
+    if path is None:
+        return None
+    gain, shared = changes(view, path)
+    level = view.on_grid(path)
+    hollow = evaluation_lags(gain, shared) & (level < THRESHOLDS.material * path.span)
+    if not np.isfinite(path.low):
+        hollow = np.zeros_like(hollow)
+    return (gain > THRESHOLDS.parted) & (hollow | turned(view, path, THRESHOLDS.turned))
 
-    name = "reward_hacking"
-    wants = (HELD_OUT, "kl")
-    chances = Calibration(0.01, 0.03, 0.85)
-    remedies = ("go back", "start over", "read completions", "KL term", "log KL")
 
-    def holds(self, view: RunView) -> np.ndarray | None:
-        """The train reward has risen; the evaluation reward stays near 0, or has lost its level."""
-        path = view.held_out
-        if path is None:
-            return None
-        gain, shared = changes(view, path)
-        level = view.on_grid(path)
-        hollow = evaluation_lags(gain, shared) & (level < THRESHOLDS.material * path.span)
-        if not np.isfinite(path.low):
-            hollow = np.zeros_like(hollow)
-        return (gain > THRESHOLDS.parted) & (hollow | turned(view, path, THRESHOLDS.turned))
-
-    def text(self, view: RunView, first: float, last: float) -> str:
-        """Changes of both rewards up to a step."""
-        path = view.held_out
-        if path is None and view.paths.uses_eval:
-            return "without a train reward, a fall can be hacking or instability"
-        if path is None:
-            return "without an evaluation reward, a hacked rise looks like a real one"
-        begin = max(view.steps[0], path.step[0])
-        end = min(last, path.step[-1])
-        if end <= begin:
-            return ""
-        train = span_text(interval(view.reward.change(begin, end)), level=False)
-        held_out = span_text(interval(path.change(begin, end)), level=False)
-        both = f"the train reward changed by {train}, the {view.paths.held_out_name} reward by {held_out}"
-        return f"since step {begin:g} {both}"
+def _text(view: RunView, first: float, last: float) -> str:
+    path = view.held_out
+    if path is None and view.paths.uses_eval:
+        return "without a train reward, a fall can be hacking or instability"
+    if path is None:
+        return "without an evaluation reward, a hacked rise looks like a real one"
+    begin = max(view.steps[0], path.step[0])
+    end = min(last, path.step[-1])
+    if end <= begin:
+        return ""
+    train = span_text(interval(view.reward.change(begin, end)), level=False)
+    held_out = span_text(interval(path.change(begin, end)), level=False)
+    both = f"the train reward changed by {train}, the {view.paths.held_out_name} reward by {held_out}"
+    return f"since step {begin:g} {both}"
 
 
 def changes(view: RunView, path: SignalPath) -> tuple[np.ndarray, np.ndarray]:
@@ -78,4 +69,7 @@ def turned(view: RunView, path: SignalPath, share: float) -> np.ndarray:
     return view.on_common_grid(path.fell(share), path) & holds
 
 
-MODE = RewardHacking()
+MODE = Mode(
+    "reward_hacking", _holds, _text, ("go back", "start over", "read completions", "KL term", "log KL"),
+    wants=(HELD_OUT, "kl"), chances=Calibration(0.01, 0.03, 0.85),
+)  # fmt: skip
