@@ -12,7 +12,7 @@ did not. Modes do not exclude one another. All draws see the whole log, so an ep
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
@@ -34,13 +34,7 @@ HELD_OUT = "gold or evaluation reward"
 
 
 class Calibration(NamedTuple):
-    """Probabilities of a mode.
-
-    Attributes:
-        least: Where its definition does not hold.
-        unseen: Where no logged signal could show it.
-        most: Where it holds.
-    """
+    """Probabilities of a mode where its definition does not hold, where no signal could show it, and where it holds."""
 
     least: float
     unseen: float
@@ -61,7 +55,7 @@ class Mode:
 
     Attributes:
         name: Standard name, as in results.
-        holds: Of a view: True where it is under way, shape (draws, n), over its steps; None where no signal could show it.
+        holds: Of a view: True where it is under way at each of its steps, (draws, n); None where no signal can show it.
         text: Of a view, the first and the last step that count: its severity, a clause with the run's numbers; ""
             without a measure.
         remedies: Names of `actions.ACTIONS`, the most useful first.
@@ -196,14 +190,8 @@ class Timeline(Result):
 
     def for_few_rows(self) -> Timeline:
         """The same of so few rows that only what is more probable than not is seen."""
-        modes = {}
-        for mode in all_modes():
-            found = self.modes.get(mode.name)
-            if found is not None and found.under_way >= THRESHOLDS.probable:
-                modes[mode.name] = found
-            elif _has_default_probability(mode):
-                modes[mode.name] = _without_signal(mode, len(self.step))
-        return Timeline(self.step, modes, self.episodes)
+        seen = {name: mode for name, mode in self.modes.items() if mode.under_way >= THRESHOLDS.probable}
+        return Timeline(self.step, _in_order(_unseen(len(self.step)) | seen), self.episodes)
 
     def probable(self, over: bool) -> list[Episode]:
         """Episodes that are more probable than not, over or not."""
@@ -212,7 +200,7 @@ class Timeline(Result):
 
 def timeline_of(view: RunView) -> Timeline:
     """The timeline of one run."""
-    found: dict[str, ModeTimeline] = {}
+    found = _unseen(len(view.steps))
     episodes: list[Episode] = []
     for mode in all_modes():
         holds = mode.holds(view)
@@ -220,53 +208,42 @@ def timeline_of(view: RunView) -> Timeline:
             p = mode.probability(view, holds)
             found[mode.name] = ModeTimeline(mode.name, p, True)
             episodes += _episodes(mode, view, holds, p)
-        elif _has_default_probability(mode):
-            found[mode.name] = _without_signal(mode, len(view.steps))
-    return Timeline(view.steps, found, tuple(sorted(episodes, key=lambda e: e.onset.median)))
+    return Timeline(view.steps, _in_order(found), tuple(sorted(episodes, key=lambda e: e.onset.median)))
 
 
-def _has_default_probability(mode: Mode) -> bool:
-    """True if a mode has a probability where no signal shows it: the four failures, and what a reward does."""
-    return mode.name in MODES or not mode.is_failure
+def _unseen(steps: int) -> dict[str, ModeTimeline]:
+    """The modes with a probability where no signal shows them: the four failures, and what a reward does."""
+    known = (mode for mode in all_modes() if mode.name in MODES or not mode.is_failure)
+    return {mode.name: ModeTimeline(mode.name, np.full(steps, mode.chances.unseen), False) for mode in known}
 
 
-def _without_signal(mode: Mode, steps: int) -> ModeTimeline:
-    return ModeTimeline(mode.name, np.full(steps, mode.chances.unseen), False)
+def _in_order(found: Mapping[str, ModeTimeline]) -> dict[str, ModeTimeline]:
+    return {mode.name: found[mode.name] for mode in all_modes() if mode.name in found}
 
 
-def _episodes(mode: Mode, view: RunView, holds: np.ndarray, p: np.ndarray) -> list[Episode]:
-    """Stretches in which a mode is more probable than not, or suspected; ``p`` is over the steps of the view."""
+def _episodes(mode: Mode, view: RunView, holds: np.ndarray, p: np.ndarray) -> Iterator[Episode]:
+    """Stretches in which a mode is more probable than not, or suspected, dated by the draws in which it holds there."""
     last_row = len(p) - 1
+    blocks = view.reward.last_step
     probable = stretches(p >= THRESHOLDS.probable)
     suspected = [x for x in stretches(p >= THRESHOLDS.suspect) if not any(x[0] <= a <= x[1] for a, _ in probable)]
-    return [_episode(mode, view, holds, p, first, last, last_row) for first, last in [*probable, *suspected]]
-
-
-def _episode(
-    mode: Mode, view: RunView, holds: np.ndarray, p: np.ndarray, first: int, last: int, last_row: int
-) -> Episode:
-    """One stretch, dated by the draws in which the mode holds where it is likeliest."""
-    peak = last_row if last == last_row else first + int(np.argmax(p[first : last + 1]))
-    begins, ends = _around(holds[holds[:, peak]], peak)
-    goes_on = float(np.mean(ends == last_row)) if len(ends) else 0.0
-    closed = ends[ends < last_row] if goes_on < THRESHOLDS.probable else ends
-    until = view.last_step if last == last_row else float(view.steps[last])
-    begin = float(view.steps[first]) if first else view.first_step
-    severity = mode.text(view, begin, until)
-    onset = interval(view.steps[begins])
-    end = interval(view.steps[closed])
-    blocks = view.reward.last_step
-    dates = mode.dates(view, -np.inf if first == 0 else float(blocks[first - 1]), float(blocks[last]))
-    if dates is not None:
-        onset, end = (interval(np.array([date])) for date in dates)
-    return Episode(
-        mode=mode.name,
-        probability=float(p[peak]),
-        onset=onset,
-        end=end,
-        goes_on=goes_on,
-        severity_text=severity,
-    )
+    for first, last in [*probable, *suspected]:
+        peak = last_row if last == last_row else first + int(np.argmax(p[first : last + 1]))
+        begins, ends = _around(holds[holds[:, peak]], peak)
+        goes_on = float(np.mean(ends == last_row)) if len(ends) else 0.0
+        if goes_on < THRESHOLDS.probable:
+            ends = ends[ends < last_row]
+        dates = mode.dates(view, float(blocks[first - 1]) if first else -np.inf, float(blocks[last]))
+        begin = float(view.steps[first]) if first else view.first_step
+        until = view.last_step if last == last_row else float(view.steps[last])
+        yield Episode(
+            mode=mode.name,
+            probability=float(p[peak]),
+            onset=interval(view.steps[begins] if dates is None else dates[0]),
+            end=interval(view.steps[ends] if dates is None else dates[1]),
+            goes_on=goes_on,
+            severity_text=mode.text(view, begin, until),
+        )
 
 
 def _around(holds: np.ndarray, peak: int) -> tuple[np.ndarray, np.ndarray]:
