@@ -81,7 +81,7 @@ def _episode(facts: Facts, status: StatusWord, e: Episode) -> Answer:
 def _not_finite(facts: Facts) -> Answer | None:
     if not facts.not_finite:
         return None
-    found = Finding(kind="not_finite", signals=facts.not_finite, probability=0.95)
+    found = Finding.of("not_finite", *facts.not_finite, probability=0.95)
     e = _under_way(facts, "lost_values")
     return Answer("failed", found if e is None else _begun(facts, found, e))
 
@@ -91,7 +91,7 @@ def _constant(facts: Facts) -> Answer | None:
     if e is None or not facts.constant:
         return None
     now = float(facts.view.reward.logged.value[-1])
-    return Answer("failing", Finding(kind="constant_reward", numbers={"now": now}, probability=e.probability))
+    return Answer("failing", Finding.of("constant_reward", now=now, probability=e.probability))
 
 
 def _scheduled(facts: Facts) -> Answer | None:
@@ -166,8 +166,7 @@ def _evaluation(facts: Facts) -> Answer | None:
         fell = path.fell()[:, -1]
         found = fall_of(name, path, fell, "evaluation_fell", numbers=numbers, parts=parts, probability=p)
         return Answer("watch", found, "evaluation falls")
-    numbers = {"now": float(np.median(path.now)), **rose}
-    found = Finding(kind="evaluation_stays", signals=(name,), numbers=numbers, probability=p)
+    found = Finding.of("evaluation_stays", name, now=float(np.median(path.now)), **rose, probability=p)
     return Answer("watch", found, "evaluation stays")
 
 
@@ -176,11 +175,9 @@ def _evaluation_constant(facts: Facts) -> Answer | None:
     path = facts.view.held_out
     if path is None or facts.rose or not never_changes(path):
         return None
+    name, rows = facts.view.paths.held_out_key, path.logged.rows
     now = float(path.logged.value[-1])
-    numbers = {"now": now, "evaluations": path.logged.rows}
-    found = Finding(
-        kind="evaluation_constant", signals=(facts.view.paths.held_out_key,), numbers=numbers, probability=_CLEAR
-    )
+    found = Finding.of("evaluation_constant", name, now=now, evaluations=rows, probability=_CLEAR)
     return Answer("watch", found, "evaluation constant")
 
 
@@ -197,13 +194,15 @@ def _swings(facts: Facts) -> Answer | None:
         return None
     path = facts.view.reward
     late = path.mean[len(path.mean) // 2 :]
-    numbers = {
-        "low": float(late.min()),
-        "high": float(late.max()),
-        "times": float(np.median(path.returns()[:, -1])),
-    }
-    key = (facts.view.paths.reward_key,)
-    return Answer("watch", Finding(kind="swings", signals=key, numbers=numbers, probability=_CLEAR * share), "swings")
+    found = Finding.of(
+        "swings",
+        facts.view.paths.reward_key,
+        low=float(late.min()),
+        high=float(late.max()),
+        times=float(np.median(path.returns()[:, -1])),
+        probability=_CLEAR * share,
+    )
+    return Answer("watch", found, "swings")
 
 
 def _solved(facts: Facts) -> Answer | None:
@@ -216,11 +215,10 @@ def _solved(facts: Facts) -> Answer | None:
     numbers = {"waste": facts.waste} if idle else {}
     score = facts.view.paths.score
     if score is not None and (facts.view.paths.uses_eval or facts.solved):
-        numbers["now"] = float(np.median(score.now))
-        return Answer("done", Finding(kind="solved", numbers=numbers, probability=p), "solved")
+        now = float(np.median(score.now))
+        return Answer("done", Finding.of("solved", **numbers, now=now, probability=p), "solved")
     kind: FindingKind = "at_ceiling" if facts.at_top else "mostly_solved"
-    numbers["level"] = facts.level
-    return Answer("done", Finding(kind=kind, numbers=numbers, probability=p), "mostly solved")
+    return Answer("done", Finding.of(kind, **numbers, level=facts.level, probability=p), "mostly solved")
 
 
 def _far(facts: Facts) -> Answer | None:
@@ -232,12 +230,14 @@ def _far(facts: Facts) -> Answer | None:
     if share < THRESHOLDS.probable:
         return None
     reward = facts.view.reward
-    numbers = {
-        "now": float(np.median(path.now)),
-        "reward_start": reward.display_value(reward.start),
-        "reward_now": reward.display_value(reward.now),
-    }
-    found = Finding(kind="high_kl", signals=("kl",), numbers=numbers, probability=_CLEAR * share)
+    found = Finding.of(
+        "high_kl",
+        "kl",
+        now=float(np.median(path.now)),
+        reward_start=reward.display_value(reward.start),
+        reward_now=reward.display_value(reward.now),
+        probability=_CLEAR * share,
+    )
     return Answer("watch", found, "far")
 
 

@@ -198,8 +198,7 @@ class Facts:
         p = 0.0 if path is None else float((path.now > THRESHOLDS.waste).mean())
         if p < THRESHOLDS.probable:
             return None
-        numbers = {"score": score, "same": float(count.max()), "rows": float(logged.rows)}
-        return Finding(kind="one_score", numbers=numbers, probability=p)
+        return Finding.of("one_score", score=score, same=float(count.max()), rows=float(logged.rows), probability=p)
 
     @property
     def constant(self) -> bool:

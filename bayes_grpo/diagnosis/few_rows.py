@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
+
 import numpy as np
 
 from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.modes.engine_gap import SAMPLER_SIGNALS, sampler_range
-from bayes_grpo.diagnosis.records import Action, Finding, FindingKind
+from bayes_grpo.diagnosis.records import Action, Finding
 from bayes_grpo.diagnosis.status import Status
 from bayes_grpo.diagnosis.view import EVERY_ROW
 from bayes_grpo.logs.run import Run
@@ -14,7 +17,6 @@ from bayes_grpo.signals.thresholds import THRESHOLDS
 
 SINGLE_STEPS = 2
 """Rows up to which a log is a look at a step and not at a run."""
-_CERTAIN = 0.95
 _LATE_STEP = 10
 _LATE_ROWS = 3
 """Step, and number of rows before it at the logged pace, from which on a log of a few rows is a part of one."""
@@ -33,12 +35,9 @@ def status_of_rows(run: Run) -> Status:
     waiting = Action(kind="wait", numbers={"rewards": float(THRESHOLDS.waste_rows)})
     untrained = Action(kind="pass_training") if "eval_reward" in numbers and "reward" not in numbers else None
     later = untrained or part_of_a_log(run) or waiting
-    if not found:
-        return Status("unclear", Finding(kind="few_rows", numbers=numbers, probability=1.0), later)
-    whole = Finding(kind="few_rows", numbers=numbers, probability=_CERTAIN, parts=found)
-    actions = [_DO[part.kind] for part in found if part.kind in _DO]
-    first, *rest = (*actions, later)
-    return Status("watch", whole, first, tuple(rest))
+    few = Finding(kind="few_rows", numbers=numbers, probability=0.95 if found else 1.0, parts=found)
+    first, *rest = (*(_DO[part.kind] for part in found if part.kind in _DO), later)
+    return Status("watch" if found else "unclear", few, first, tuple(rest))
 
 
 def part_of_a_log(run: Run) -> Action | None:
@@ -65,41 +64,34 @@ _DO = {
 }
 
 
-def _findings(run: Run) -> list[Finding]:
+_certain = partial(Finding.of, probability=0.95)
+
+
+def _findings(run: Run) -> Iterator[Finding]:
     """Findings of the last values, the most urgent first."""
-
-    def add(kind: FindingKind, *signals: str, **numbers: float) -> None:
-        out.append(Finding(kind=kind, signals=signals, numbers=numbers, probability=_CERTAIN))
-
-    out: list[Finding] = []
-    broken = [name for name in EVERY_ROW if run.not_finite(name)[-1:].any()]
-    if broken:
-        add("not_finite", *broken)
-    kl = _last(run, "kl")
-    if kl > THRESHOLDS.high_kl:
-        add("high_kl", now=kl)
+    if broken := [name for name in EVERY_ROW if run.not_finite(name)[-1:].any()]:
+        yield _certain("not_finite", *broken)
+    if (kl := _last(run, "kl")) > THRESHOLDS.high_kl:
+        yield _certain("high_kl", now=kl)
     equal = _last(run, "frac_reward_zero_std")
     if _last(run, "grad_norm") == 0.0 and _last(run, "reward_std") > 0.0 and not equal >= THRESHOLDS.waste:
-        add("zero_gradient")
+        yield _certain("zero_gradient")
     if _NOISE[0] < (entropy := _last(run, "entropy")) < _NOISE[1]:
-        add("noise_written", now=entropy)
-    cut = _last(run, "completions_clipped_ratio")
-    if cut >= THRESHOLDS.half:
-        length = _last(run, "completion_length")
-        add("truncated_step", share=cut, length=length)
+        yield _certain("noise_written", now=entropy)
+    if (cut := _last(run, "completions_clipped_ratio")) >= THRESHOLDS.half:
+        yield _certain("truncated_step", share=cut, length=_last(run, "completion_length"))
     if equal >= THRESHOLDS.dead_groups or any(_last(run, name) == 0.0 for name in ("reward_std", "advantage_max")):
         spread = [plain(key, 60) for key in run.unused if key.lower().endswith(("/std", "_std"))]
-        add("no_variance", *spread[:1], share=1.0)
+        yield _certain("no_variance", *spread[:1], share=1.0)
     elif equal >= THRESHOLDS.waste:
-        add("no_variance", share=equal)
+        yield _certain("no_variance", share=equal)
     if _last(run, "reward") == 0.0:
-        add("no_reward")
+        yield _certain("no_reward")
     for name in SAMPLER_SIGNALS:
         healthy = sampler_range(run, name)
         value = _last(run, name)
         if healthy is not None and (value < healthy.low or value > healthy.high):
-            add("sampler_gap", name, now=value, low=healthy.low, high=healthy.high)
-    return out
+            yield _certain("sampler_gap", name, now=value, low=healthy.low, high=healthy.high)
 
 
 def late_findings(run: Run) -> tuple[Finding, ...]:
@@ -107,16 +99,14 @@ def late_findings(run: Run) -> tuple[Finding, ...]:
     out = []
     entropy = _finite(run, "entropy")
     if len(entropy) > SINGLE_STEPS and 0.0 <= entropy[-1] < THRESHOLDS.spent * entropy[0]:
-        numbers = {"best": float(entropy[0]), "now": float(entropy[-1])}
-        out.append(Finding(kind="signal_fell", signals=("entropy",), numbers=numbers, probability=_CERTAIN))
+        out.append(_certain("signal_fell", "entropy", best=float(entropy[0]), now=float(entropy[-1])))
     equal = _finite(run, "frac_reward_zero_std")
     if len(equal) > SINGLE_STEPS and equal[-SINGLE_STEPS:].min() > THRESHOLDS.waste:
-        out.append(Finding(kind="no_variance", numbers={"share": float(equal[-1])}, probability=_CERTAIN))
+        out.append(_certain("no_variance", share=float(equal[-1])))
     varied = run.values("reward_std") > 0.0
     still = (run.values("grad_norm") == 0.0) & varied
     if len(run.step) > SINGLE_STEPS and still.sum() >= THRESHOLDS.half * varied.sum() > 0.0:
-        numbers = {"still": float(still.sum()), "varied": float(varied.sum())}
-        out.append(Finding(kind="zero_gradient", numbers=numbers, probability=_CERTAIN))
+        out.append(_certain("zero_gradient", still=float(still.sum()), varied=float(varied.sum())))
     return tuple(out)
 
 

@@ -24,6 +24,4 @@ def freshness(run: Run) -> Finding | None:
         dropped, word = np.diff(dropped) / np.diff(step), "completions a step"
     if len(dropped) and dropped.mean() > 0.0:
         numbers["dropped"] = float(dropped.mean())
-    if not numbers:
-        return None
-    return Finding(kind="freshness", signals=(word.removesuffix(" a step"),), numbers=numbers)
+    return Finding.of("freshness", word.removesuffix(" a step"), **numbers) if numbers else None

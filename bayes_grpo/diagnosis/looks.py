@@ -50,17 +50,13 @@ def _no_signal(facts: Facts, status: Status) -> Finding | None:
     if groups is not None:
         p = float((groups.now > THRESHOLDS.waste).mean())
         if p >= THRESHOLDS.probable:
-            share = float(np.median(groups.now))
-            return Finding(kind="idle_groups", numbers={"share": share}, probability=p)
+            return Finding.of("idle_groups", share=float(np.median(groups.now)), probability=p)
     rows = dead_path(view)
-    if rows is None:
-        return None
-    p = float((rows.now > THRESHOLDS.half).mean())
-    if p < THRESHOLDS.probable:
+    p = 0.0 if rows is None else float((rows.now > THRESHOLDS.half).mean())
+    if rows is None or p < THRESHOLDS.probable:
         return None
     late = rows.logged.late(THRESHOLDS.half)
-    numbers = {"dead": float(late.sum()), "rows": float(len(late))}
-    return Finding(kind="idle_rows", numbers=numbers, probability=p)
+    return Finding.of("idle_rows", dead=float(late.sum()), rows=float(len(late)), probability=p)
 
 
 _OF_GOALS = ("goal_parts", "component_fell", "scheduled_weight", "form_without_task", "apparent_gain")
@@ -80,9 +76,9 @@ def _far(facts: Facts, status: Status) -> Finding | None:
     if path is None or status.alarming or named:
         return None
     p = float((path.now > THRESHOLDS.far_kl).mean())
-    if p < THRESHOLDS.probable:
-        return None
-    return Finding(kind="high_kl", signals=("kl",), numbers={"now": float(np.median(path.now))}, probability=p)
+    return (
+        None if p < THRESHOLDS.probable else Finding.of("high_kl", "kl", now=float(np.median(path.now)), probability=p)
+    )
 
 
 def _capped(facts: Facts, status: Status) -> Finding | None:
@@ -90,8 +86,9 @@ def _capped(facts: Facts, status: Status) -> Finding | None:
     if not facts.capped:
         return None
     length = facts.view.logged("completion_length")
-    numbers = {"length": float(length.value[-1]), "rows": float(length.rows)}
-    return Finding(kind="one_length", signals=("completion_length",), numbers=numbers, probability=_CERTAIN)
+    return Finding.of(
+        "one_length", "completion_length", length=float(length.value[-1]), rows=float(length.rows), probability=_CERTAIN
+    )
 
 
 def _one_score(facts: Facts, status: Status) -> Finding | None:

@@ -38,7 +38,7 @@ def negative_kl(run: Run) -> Finding | None:
     error = float(known.std(ddof=1)) / np.sqrt(len(known))
     if mean >= _NEGATIVE_KL or mean + _ERRORS * error >= 0.0:
         return None
-    return Finding(kind="negative_kl", signals=("kl",), numbers={"mean": mean, "rows": float(len(known))})
+    return Finding.of("negative_kl", "kl", mean=mean, rows=float(len(known)))
 
 
 def unpaid_parts(run: Run) -> Finding | None:
@@ -47,7 +47,7 @@ def unpaid_parts(run: Run) -> Finding | None:
     unpaid = tuple(plain(name, 40) for name, x in known.items() if len(x) >= THRESHOLDS.direct_rows and not x.any())
     if not unpaid or len(unpaid) == len(known):
         return None
-    return Finding(kind="unpaid_parts", signals=unpaid)
+    return Finding.of("unpaid_parts", *unpaid)
 
 
 def _finite(values: np.ndarray) -> np.ndarray:

@@ -69,6 +69,11 @@ class Finding(Result):
     also_in_json = ("mode", "sentence")
     not_in_json = ("at",)
 
+    @classmethod
+    def of(cls, kind: FindingKind, *signals: str, probability: float = math.nan, **numbers: float) -> Finding:
+        """A finding without a step, of signals and numbers by their names."""
+        return cls(kind=kind, signals=signals, numbers=numbers, probability=probability)
+
     @property
     def mode(self) -> str:
         """Mode that it belongs to, `CANNOT_TELL`, or its kind where it belongs to none."""

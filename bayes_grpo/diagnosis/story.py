@@ -120,7 +120,7 @@ def changes_at(run: Run, step: float) -> tuple[Finding, ...]:
             continue
         before, after = (float(np.median(np.abs(x))) for x in sides)
         if max(before, after) > _RESUMED * min(before, after):
-            out.append(Finding(kind="signal_changed", signals=(key,), numbers={"before": before, "after": after}))
+            out.append(Finding.of("signal_changed", key, before=before, after=after))
     return tuple(out)
 
 

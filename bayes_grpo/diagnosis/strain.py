@@ -79,9 +79,8 @@ def growths(view: RunView) -> tuple[Finding, ...]:
             continue
         p = float(grown[:, -1].mean())
         if p >= THRESHOLDS.probable:
-            before = float(np.median(path.draws if name == "kl" else lowest_so_far(path)[:, -1]))
-            numbers = {"early": before, "late": float(np.median(path.now))}
-            found.append(Finding(kind="signal_grew", signals=(name,), numbers=numbers, probability=p))
+            early = float(np.median(path.draws if name == "kl" else lowest_so_far(path)[:, -1]))
+            found.append(Finding.of("signal_grew", name, early=early, late=float(np.median(path.now)), probability=p))
     return tuple(sorted(found, key=lambda x: -x.probability))
 
 
