@@ -1,13 +1,13 @@
 """One table of the kinds of findings that are no modes: its sentence, the mode it belongs to, what a status rests on.
 
-A sentence is a template over the fields of `_fields`, or a function of the finding where it has a choice. A finding has
-two clauses, what was found and its detail. Called where a sentence is shown, which joins the two by a colon; nothing
-reads one.
+A finding has two clauses, what was found and its detail. Called where a sentence is shown, which joins the two by a
+colon; nothing reads one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bayes_grpo.common.intervals import from_to, percent
@@ -28,33 +28,51 @@ def finding_clauses(f: Finding) -> tuple[str, str]:
     """A finding in words: what was found, and its detail or ""."""
     if f.kind in LABELS:
         return _mode(f)
-    template = KINDS[f.kind].template
-    made = template.format(**_fields(f)) if isinstance(template, str) else template(f)
-    return (made, "") if isinstance(made, str) else made
+    kind = KINDS[f.kind]
+    fields = _fields(f)
+    made = kind.template(f) if callable(kind.template) else _filled(kind.template, fields)
+    return (made, kind.detail.format(**fields)) if isinstance(made, str) else made
 
 
-_LEVELS = {"fall": ("best", "now"), "rise": ("train_start", "train_now"), "change_of_level": ("before", "after")}
+def _filled(template: str | tuple[str, ...], fields: Mapping[str, Any]) -> str:
+    """A template with its fields; of several the first whose fields are all known."""
+    *others, last = (template,) if isinstance(template, str) else template
+    for one in others:
+        with suppress(KeyError):
+            return one.format(**fields)
+    return last.format(**fields)
+
+
+_LEVELS = {
+    "fall": ("best", "now"), "rise": ("train_start", "train_now"), "total_fall": ("total_best", "total_now"),
+    "change_of_level": ("before", "after"),
+}  # fmt: skip
 """Two levels that are told as one, and their numbers."""
 
 
 def _fields(f: Finding) -> dict[str, Any]:
     """Fields of a template: the numbers, the signal, when it began, a resume behind it and the other parts."""
-    parts = joined(part.clause for part in f.parts if part.kind != "resumed")
     n = f.numbers
-    levels = {name: from_to(n[a], n[b]) for name, (a, b) in _LEVELS.items() if a in n and b in n}
-    return (
-        dict(n)
-        | levels
-        | {
-            "name": f.signals[0] if f.signals else "",
-            "signal": signal_words(f.signals[0]) if f.signals else "",
-            "at": step_name(f),
-            "since": _since(f),
-            "resume": _resume(f),
-            "parts": parts,
-            "also": parts and f"; {parts}",
-        }
-    )
+    parts = joined(part.clause for part in f.parts if part.kind != "resumed")
+    fields = {name: from_to(n[a], n[b]) for name, (a, b) in _LEVELS.items() if a in n and b in n} | {
+        "name": f.signals[0] if f.signals else "",
+        "signal": signal_words(f.signals[0]) if f.signals else "",
+        "part": "environment" if "environment" in n else "component",
+        "signals": listed(f.signals, 3),
+        "at": step_name(f),
+        "since": _since(f),
+        "resume": _resume(f),
+        "parts": parts,
+        "also": parts and f"; {parts}",
+        "waste": f"; {n['waste']:.0%} of the groups have zero reward variance" if "waste" in n else "",
+    }
+    if "early" in n:
+        fields["ratio"] = n["late"] / n["early"]
+    if "share" in n:
+        fields["live"] = 1.0 - n["share"]
+    if "total_holds" in n:
+        fields["total_holds"] = " while the total reward holds"
+    return {**n, **fields}
 
 
 def _since(f: Finding) -> str:
@@ -89,13 +107,13 @@ def _past_mode(f: Finding) -> str:
     assert f.step is not None
     first = f"{f.step.median:.0f}"
     end = f"{f.numbers['end']:.0f}"
-    label = label_of(f.kind)
+    p = percent(f.probability)
+    when = f"from about step {first} to {end} ({p})"
     if f.numbers["episodes"] > 1:
-        span = f"between about step {first} and {end}"
-        return f"{label} in {f.numbers['episodes']:.0f} episodes {span} (at most {percent(f.probability)})"
-    if first == end and f.step.low == f.step.high:
-        return f"{label} at about step {first} ({percent(f.probability)})"
-    return f"{label} from about step {first} to {end} ({percent(f.probability)})"
+        when = f"in {f.numbers['episodes']:.0f} episodes between about step {first} and {end} (at most {p})"
+    elif first == end and f.step.low == f.step.high:
+        when = f"at about step {first} ({p})"
+    return f"{label_of(f.kind)} {when}"
 
 
 _FELL = "{signal} fell {fall}"
@@ -108,59 +126,22 @@ def _not_finite(f: Finding) -> str:
     return f"{names} {'are' if len(f.signals) > 1 else 'is'} NaN or infinite{since}"
 
 
-def _signal_grew(f: Finding) -> str:
-    early, late = f.numbers["early"], f.numbers["late"]
-    return f"{signal_words(f.signals[0])} grew {late / early:.2g}-fold, from {early:.2g} to {late:.2g}"
-
-
-def _component_fell(f: Finding) -> str:
-    n = f.numbers
-    total = " while the total reward holds" if "total_holds" in n else ""
-    if "total_now" in n:
-        total = f", and the total with it, {from_to(n['total_best'], n['total_now'])}"
-    kind = "environment" if "environment" in n else "component"
-    return f"{kind} {f.signals[0]} fell {from_to(n['best'], n['now'])}{total}"
-
-
 def _goal_parts(f: Finding) -> str:
     n = f.numbers
-    rose = f"the train reward rose {from_to(n['train_start'], n['train_now'])}"
     fell = f" ({percent(n['fell'])} chance that it fell)" if n["now"] < n["best"] else ""
-    return f"{rose}{_since(f)} while the {f.signals[0]} went {from_to(n['best'], n['now'])}{fell}"
-
-
-def _evaluation_fell(f: Finding) -> str:
-    template = f"{_FELL} while {_ROSE}" if "train_now" in f.numbers else f"{_FELL}{{also}}"
-    return template.format(**_fields(f))
-
-
-def _waste(f: Finding) -> str:
-    if "waste" not in f.numbers:
-        return ""
-    return f"; {f.numbers['waste']:.0%} of the groups have zero reward variance"
-
-
-def _solved(f: Finding) -> tuple[str, str]:
-    return f"the evaluation reward is at {f.numbers['now']:.2g}", f"the task is solved{_waste(f)}"
-
-
-def _mostly_solved(f: Finding) -> tuple[str, str]:
-    return "mostly solved", f"the train reward is at {f.numbers['level']:.0%} of its range{_waste(f)}"
+    return (_ROSE + "{since} while the {name} went {fall}").format(**_fields(f)) + fell
 
 
 def _ended(f: Finding) -> str:
     """The schedule is over; what the reward did."""
     n = f.numbers
+    over = f"the {n['planned']:g} planned steps are over" if "planned" in n else ""
     if f.at is not None:
-        over = f"the learning rate reached zero at {step_name(f)}"
-    elif "planned" in n:
-        over = f"the {n['planned']:g} planned steps are over"
-    else:
+        over = f"the learning rate reached zero at {f.at}"
+    elif not over:
         over = f"the learning rate is at {100.0 * n['rate_left']:.2g}% of its peak"
     levels = f"from {n['start']:.3g} to {n['now']:.3g}"
-    if f.kind == "ended":
-        return f"{over}; the reward rose {levels}"
-    return f"{over}; {_not_risen(f)} ({levels})"
+    return f"{over}; the reward rose {levels}" if f.kind == "ended" else f"{over}; {_not_risen(f)} ({levels})"
 
 
 def _not_risen(f: Finding) -> str:
@@ -176,22 +157,10 @@ def _rising(f: Finding) -> str:
     return f"the reward {rises}; no failure detected"
 
 
-def _holding(f: Finding) -> str:
-    n = f.numbers
-    planned = f" of {n['planned']:.0f} planned" if "planned" in n else ""
-    return f"the reward holds at {n['now']:.3g} after {n['rewards']:.0f}{planned} rewards; no failure detected"
-
-
-def _flat(f: Finding) -> tuple[str, str]:
-    return _not_risen(f), f"from {f.numbers['start']:.3g} to {f.numbers['now']:.3g}"
-
-
 def _falls_early(f: Finding) -> str:
-    fell = _FELL
-    if f.probability < THRESHOLDS.probable:
-        fell = "{signal} may have fallen {fall}"
+    fell = "{signal} may have fallen {fall}" if f.probability < THRESHOLDS.probable else _FELL
     chance = f"{percent(f.numbers['lost'])} chance that it has collapsed"
-    return joined(((fell + "{also}").format(**_fields(f)), chance))
+    return (fell + "{also}; ").format(**_fields(f)) + chance
 
 
 def _few_rows(f: Finding) -> tuple[str, str]:
@@ -207,17 +176,6 @@ def _few_rows(f: Finding) -> tuple[str, str]:
     if not f.parts:
         return "too few rewards for a verdict", nothing
     return joined(part.clause for part in f.parts), nothing
-
-
-def _unpaid_parts(f: Finding) -> str:
-    return f"no row has any reward from {listed(f.signals, 3)}"
-
-
-def _zero_gradient(f: Finding) -> str:
-    n = f.numbers
-    if "still" in n:
-        return f"the gradient norm is 0 in {n['still']:.0f} of {n['varied']:.0f} rows whose rewards vary"
-    return "the gradient norm of this step is 0 although its groups have reward variance"
 
 
 def _high_kl(f: Finding) -> str:
@@ -250,11 +208,6 @@ def _idle_rows(f: Finding) -> str:
     dead, rows = f.numbers["dead"], f.numbers["rows"]
     which = "all" if dead == rows else f"{dead:.0f}"
     return f"{which} of the last {rows:.0f} rows have no reward variance, and give no gradient"
-
-
-def _idle_groups(f: Finding) -> str:
-    share = f.numbers["share"]
-    return f"{share:.0%} of the groups have zero reward variance, so {1.0 - share:.0%} of each batch gives a gradient"
 
 
 def _dip(f: Finding) -> str:
@@ -304,14 +257,17 @@ class Kind(NamedTuple):
     """One kind of findings.
 
     Attributes:
-        template: Its sentence: a template, or a function that gives one or both clauses.
+        template: Its sentence: a template over the fields of `_fields`, several of which the first counts whose fields
+            it has, or a function that gives one or both clauses.
         mode: Mode that it belongs to, or `CANNOT_TELL`; "" where it belongs to none.
         basis: What a status with such a finding rests on.
+        detail: Template of the second clause.
     """
 
-    template: str | Callable[[Finding], str | tuple[str, str]]
+    template: str | tuple[str, ...] | Callable[[Finding], str | tuple[str, str]]
     mode: str = ""
     basis: str = FAILURES
+    detail: str = ""
 
 
 _INSTABILITY = "dynamical_instability"
@@ -338,22 +294,33 @@ KINDS: Mapping[str, Kind] = {
         "{signal} swings between {low:.2g} and {high:.2g} ({times:.0f} times down and back)", _INSTABILITY, _PATHS
     ),
     "signal_fell": Kind(_FELL),
-    "signal_grew": Kind(_signal_grew),
-    "component_fell": Kind(_component_fell, basis=_PARTS),
+    "signal_grew": Kind("{signal} grew {ratio:.2g}-fold, from {early:.2g} to {late:.2g}"),
+    "component_fell": Kind(
+        (
+            "{part} {name} fell {fall}, and the total with it, {total_fall}",
+            "{part} {name} fell {fall}{total_holds}",
+            "{part} {name} fell {fall}",
+        ),
+        basis=_PARTS,
+    ),
     "goal_parts": Kind(_goal_parts, basis="the reward and the goal next to it"),
     "scheduled_weight": Kind(
         "only {name} falls, as a scheduled weight does ({best:.2g} to {now:.2g}), and takes the total from "
         "{total_best:.2g} to {total_now:.2g}; the other components rest",
         basis=_PARTS,
     ),
-    "evaluation_fell": Kind(_evaluation_fell, "reward_hacking", _BOTH),
+    "evaluation_fell": Kind((f"{_FELL} while {_ROSE}", _FELL + "{also}"), "reward_hacking", _BOTH),
     "evaluation_constant": Kind(
         "the evaluation reward is {now:.4g} in all {evaluations:.0f} evaluations, as of a policy that does not change",
         basis=_ROWS,
     ),
     "evaluation_stays": Kind(_ROSE + " while {signal} stays at {now:.2g}", "reward_hacking", _BOTH),
-    "solved": Kind(_solved, "plateaued", "the evaluation reward"),
-    "mostly_solved": Kind(_mostly_solved, "plateaued", _LEVEL),
+    "solved": Kind(
+        "the evaluation reward is at {now:.2g}", "plateaued", "the evaluation reward", "the task is solved{waste}"
+    ),
+    "mostly_solved": Kind(
+        "mostly solved", "plateaued", _LEVEL, "the train reward is at {level:.0%} of its range{waste}"
+    ),
     "at_ceiling": Kind(
         "the train reward is at its ceiling ({level:.0%} of its range); only an evaluation can show more",
         "plateaued",
@@ -369,9 +336,16 @@ KINDS: Mapping[str, Kind] = {
         _PATHS,
     ),
     "risen": Kind("the reward has risen from {start:.3g} to {now:.3g}; no failure detected", "growing", _PATHS),
-    "holding": Kind(_holding, "plateaued", _PATHS),
+    "holding": Kind(
+        (
+            "the reward holds at {now:.3g} after {rewards:.0f} of {planned:.0f} planned rewards; no failure detected",
+            "the reward holds at {now:.3g} after {rewards:.0f} rewards; no failure detected",
+        ),
+        "plateaued",
+        _PATHS,
+    ),
     "at_rest": Kind("the reward has plateaued at {now:.3g}", "plateaued", "the reward"),
-    "flat": Kind(_flat, "plateaued", _PATHS),
+    "flat": Kind(_not_risen, "plateaued", _PATHS, "from {start:.3g} to {now:.3g}"),
     # Logs with too little information
     "too_early": Kind("no failure detected; too early to tell whether the reward is rising", CANNOT_TELL, _NUMBER),
     "ends_low": Kind(
@@ -402,11 +376,19 @@ KINDS: Mapping[str, Kind] = {
     "noise_written": Kind("the entropy is {now:.2g} nats a token, as of a model that writes noise"),
     "truncated_step": Kind(_truncated_step),
     "no_variance": Kind(_no_variance),
-    "zero_gradient": Kind(_zero_gradient),
+    "zero_gradient": Kind(
+        (
+            "the gradient norm is 0 in {still:.0f} of {varied:.0f} rows whose rewards vary",
+            "the gradient norm of this step is 0 although its groups have reward variance",
+        )
+    ),
     "no_reward": Kind("every reward of this step is 0"),
     "sampler_gap": Kind("{signal} is {now:.2g} (healthy: {low:g} to {high:g})"),
     # What needs a look next to a status
-    "idle_groups": Kind(_idle_groups, basis="the groups without variance"),
+    "idle_groups": Kind(
+        "{share:.0%} of the groups have zero reward variance, so {live:.0%} of each batch gives a gradient",
+        basis="the groups without variance",
+    ),
     "one_length": Kind(
         "the completion length is {length:.4g} in all {rows:.0f} rows, as of completions that all end at a limit"
     ),
@@ -426,6 +408,6 @@ KINDS: Mapping[str, Kind] = {
         "Its estimate averages log-ratios of tokens that the policy did not sample, or masks them wrongly"
     ),
     "freshness": Kind(_freshness),
-    "unpaid_parts": Kind(_unpaid_parts),
+    "unpaid_parts": Kind("no row has any reward from {signals}"),
 }
 """Kind that is no mode → its sentence, mode and basis."""
