@@ -47,14 +47,11 @@ class Jump(NamedTuple):
     after: float
 
 
-def neighbor_noise(y: Logged) -> float:
-    """Standard deviation of a row about its neighbors."""
-    moves = np.abs(np.diff(y.value))
-    return max(_SD_OF_MEDIAN * float(np.median(moves)), _OF_RMS * float(np.sqrt(np.mean(moves**2)))) / np.sqrt(2.0)
-
-
 def _far(y: Logged) -> float:
-    return max(_FAR * neighbor_noise(y), _PART * float(np.ptp(y.value)), 1e-300)
+    """Distance from which a row counts as far off, by the standard deviation of a row about its neighbors."""
+    moves = np.abs(np.diff(y.value))
+    noise = max(_SD_OF_MEDIAN * np.median(moves), _OF_RMS * np.sqrt(np.mean(moves**2))) / np.sqrt(2.0)
+    return max(_FAR * float(noise), _PART * float(np.ptp(y.value)), 1e-300)
 
 
 def dips_of(y: Logged) -> tuple[Dip, ...]:
@@ -69,12 +66,8 @@ def dips_of(y: Logged) -> tuple[Dip, ...]:
     if len(found) > _MOST:
         return ()
     usual = float(np.median(y.value))
-    out = []
-    for a, b in found:
-        part = y.value[a : b + 1]
-        if a >= _MOST and b < y.rows - _MOST:
-            out.append(Dip(a, b, float(part[np.abs(part - usual).argmax()]), usual))
-    return tuple(out)
+    inside = [(a, b) for a, b in found if a >= _MOST and b < y.rows - _MOST]
+    return tuple(Dip(a, b, float(max(y.value[a : b + 1], key=lambda x: abs(x - usual))), usual) for a, b in inside)
 
 
 def jumps_of(y: Logged) -> tuple[Jump, ...]:

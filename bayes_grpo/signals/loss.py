@@ -40,12 +40,7 @@ class Fallen(NamedTuple):
 
 
 def fallen_of(path: SignalPath, checkpoint: float | None = None) -> Fallen | None:
-    """Loss of a reward at its last row; None where it is less likely than not that it has.
-
-    Args:
-        path: Of the reward.
-        checkpoint: Step of the best evaluation reward; None where none can choose.
-    """
+    """Loss of a reward at its last row, given the step of its best evaluation; None where a loss is improbable."""
     lost = path.lost()[:, -1]
     if lost.mean() < THRESHOLDS.probable:
         return None
@@ -77,7 +72,5 @@ def last_lost(path: SignalPath) -> tuple[float, float] | None:
 
 def rows_collapsed(value: np.ndarray) -> bool:
     """True if a reward is probably lost at its last row, shape (n,), without NaN."""
-    if not len(value):
-        return False
     path = fit_reward(Logged(np.arange(float(len(value))), value), RewardRange())
     return path is not None and fallen_of(path) is not None

@@ -8,7 +8,7 @@ otherwise every part keeps its own unit, and there is no share. Every Δr_i is t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,8 +21,6 @@ from bayes_grpo.signals.path import SignalPath
 from bayes_grpo.signals.run_paths import RunPaths
 from bayes_grpo.signals.thresholds import THRESHOLDS
 
-FUNCTION, ENVIRONMENT = "reward function", "environment"
-"""Kinds of parts."""
 _COMPLETE = 0.9
 """Share of the rows in which all parts have values, before they have shares of the gain."""
 _ONE = 0.05
@@ -82,44 +80,39 @@ def parts_of(paths: RunPaths) -> tuple[PartTrend, ...]:
     """The parts of a run's reward, the largest contribution first; empty where fewer than two were logged."""
     run = paths.run
     found = (
-        *_kind_of_parts(paths, FUNCTION, paths.components, run.components),
-        *_kind_of_parts(paths, ENVIRONMENT, paths.environments, run.environments),
+        *_kind_of_parts(paths, "reward function", paths.components, run.components),
+        *_kind_of_parts(paths, "environment", paths.environments, run.environments),
     )
     return tuple(sorted(found, key=lambda part: -abs(float(np.mean(part.change)))))
 
 
 def _kind_of_parts(
     paths: RunPaths, kind: str, found: Mapping[str, SignalPath], logged: Mapping[str, np.ndarray]
-) -> list[PartTrend]:
+) -> Iterator[PartTrend]:
     """Parts of one kind; none where fewer than two were logged."""
     if len(found) < 2:
-        return []
+        return
     run = paths.run
     rewards = np.isfinite(run.reward)
     full = (rewards & np.all([np.isfinite(x) for x in logged.values()], axis=0)).sum()
     enough = run.has_reward and full >= _COMPLETE * rewards.sum()
-    weights = weights_of(run, logged, of_mean=kind == ENVIRONMENT) if enough else {}
+    weights = weights_of(run, logged, of_mean=kind == "environment") if enough else {}
     changes = {name: (weights.get(name, 0.0) if weights else 1.0) * path.change() for name, path in found.items()}
     whole = np.sum(list(changes.values()), axis=0)
     gain = interval(whole)
     clear = bool(weights) and gain.low * gain.high > 0.0 and abs(gain.median) > THRESHOLDS.half * paths.reward.noise
-    return [_part(name, kind, path, changes[name], whole, bool(weights), clear) for name, path in found.items()]
-
-
-def _part(
-    name: str, kind: str, path: SignalPath, change: np.ndarray, whole: np.ndarray, adds: bool, clear: bool
-) -> PartTrend:
-    constant = path.logged.constant
-    fell = float(path.fell(THRESHOLDS.turned)[:, -1].mean()) >= THRESHOLDS.probable
-    return PartTrend(
-        name=name,
-        kind=kind,
-        first_step=float(path.logged.step[0]),
-        before=interval(path.start),
-        now=interval(path.now),
-        p_rises=np.nan if constant else float(np.mean(path.change() > 0.0)),
-        adds=interval(change if adds else np.nan),
-        share=interval(change / whole if clear else np.nan),
-        falls_since=path.best_step if fell else None,
-        change=change,
-    )
+    for name, path in found.items():
+        change = changes[name]
+        fell = float(path.fell(THRESHOLDS.turned)[:, -1].mean()) >= THRESHOLDS.probable
+        yield PartTrend(
+            name=name,
+            kind=kind,
+            first_step=float(path.logged.step[0]),
+            before=interval(path.start),
+            now=interval(path.now),
+            p_rises=np.nan if path.logged.constant else float(np.mean(path.change() > 0.0)),
+            adds=interval(change if weights else np.nan),
+            share=interval(change / whole if clear else np.nan),
+            falls_since=path.best_step if fell else None,
+            change=change,
+        )

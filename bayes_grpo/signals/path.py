@@ -21,7 +21,7 @@ from bayes_grpo.rows.levels import RewardLevels
 from bayes_grpo.rows.series import ExpectedNoise, row_blocks
 from bayes_grpo.signals.counts import counts_of, flatten_by_counts
 from bayes_grpo.signals.logged import Logged
-from bayes_grpo.signals.posterior import PATH_DRAWS, PathDraws, PathPrior, path_draws
+from bayes_grpo.signals.posterior import PathDraws, PathPrior, path_draws
 from bayes_grpo.signals.thresholds import THRESHOLDS
 
 PATH_BLOCKS = 60
@@ -119,18 +119,19 @@ class SignalPath:
 
         A level over one block alone counts only there: the first row may lie off by chance.
         """
+        return self.trailing[:, self._best_blocks]
+
+    @cached_property
+    def _best_blocks(self) -> np.ndarray:
+        """Last block of the best level over more than one block, up to each block; the first of equals, shape (n,)."""
         mean = self.trailing.mean(axis=0)
-        place = np.array([self._best_of(mean[: i + 1]) for i in range(len(mean))])
-        return self.trailing[:, place]
+        first = min(self.window, 2) - 1
+        return np.array([first + int(mean[first : i + 1].argmax()) if i >= first else i for i in range(len(mean))])
 
     @property
     def best_block(self) -> int:
         """Last block of the best level over more than one block; the first of equals."""
-        return self._best_of(self.trailing.mean(axis=0))
-
-    def _best_of(self, mean: np.ndarray) -> int:
-        first = min(self.window, len(mean), 2) - 1
-        return first + int(mean[first:].argmax())
+        return int(self._best_blocks[-1])
 
     @property
     def best(self) -> np.ndarray:
@@ -154,11 +155,7 @@ class SignalPath:
         return min(least, 0.0) if self.logged.rows < THRESHOLDS.waste_rows else least
 
     def fell(self, share: float | None = None) -> np.ndarray:
-        """True where it lies below its best by a share of that, and by 2% of the span, at each block, shape (draws, n).
-
-        Args:
-            share: The share; by default that from which a fall is named.
-        """
+        """True where it lies below its best by a share of that (named from it), and by 2% of the span, (draws, n)."""
         share = THRESHOLDS.fell if share is None else share
         fall = self.best_so_far - self.recent
         return (fall >= share * (self.best_so_far - self.floor)) & (fall >= THRESHOLDS.rises * self.span)
@@ -258,7 +255,6 @@ def fit_path(
     noise: ExpectedNoise | None = None,
     indicator: bool = False,
     counted: bool = False,
-    draws: int = PATH_DRAWS,
 ) -> SignalPath | None:
     """The path of a signal.
 
@@ -275,7 +271,6 @@ def fit_path(
         indicator: Whether rows are 0 or 1 by what they have, such as no variance: a share is then fitted as arcsin √y
             however much it scatters, as the thresholds of such shares were learned.
         counted: Whether shares are those of the successes of few completions, where they can be (`counts_of`).
-        draws: Number of draws.
 
     Returns:
         The posterior, or None with fewer than `LEAST_PATH_ROWS` finite values.
@@ -301,7 +296,7 @@ def fit_path(
 
     def fitted(rows: np.ndarray, noise_unit: float) -> PathDraws:
         given = prior if noise is None else prior.with_noise(noise, noise_unit)
-        return path_draws(time, rows / scale, size, given, seed, draws)
+        return path_draws(time, rows / scale, size, given, seed)
 
     rows = mean
     found = None

@@ -21,6 +21,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 
 from bayes_grpo.rows.series import ExpectedNoise
 
@@ -35,20 +36,12 @@ _MIDDLE = np.array([[1.0, 0.5], [0.0, 1.0]])
 _LEAST_NOISE = 1e-3
 
 
-class RangeNoise(NamedTuple):
-    """Logarithm of a row's standard deviation over the range of the first rows.
+RANGE_NOISE = (0.10, 0.50, 0.15)
+"""First, by rows, by gap: log of a row's standard deviation over the range of n first rows with g steps between them.
 
-    Its mean is first − by_rows log n − by_gap log g, of n rows with g steps between them, by
-    `benchmarks/calibration/few_rows.py`.
-    """
-
-    first: float
-    by_rows: float
-    by_gap: float
-
-
-RANGE_NOISE = RangeNoise(0.10, 0.50, 0.15)
-"""Over 21 repositories, for 3 to 40 rows and steps between them from 1 to 200."""
+Its mean is first − by_rows log n − by_gap log g, over 21 repositories, for 3 to 40 rows and steps between them from 1
+to 200 (`benchmarks/calibration/few_rows.py`).
+"""
 _OUTLIER_VARIANCE = 4.0
 """Relative to the variance of a jump."""
 
@@ -89,9 +82,8 @@ class PathPrior(NamedTuple):
             rows: Number of logged rows.
             gap: Steps between two rows.
         """
-        expected = (
-            RANGE_NOISE.first - RANGE_NOISE.by_rows * math.log(rows) - RANGE_NOISE.by_gap * math.log(max(gap, 1.0))
-        )
+        first, by_rows, by_gap = RANGE_NOISE
+        expected = first - by_rows * math.log(rows) - by_gap * math.log(max(gap, 1.0))
         return self._replace(log_noise=max(self.log_noise, expected))
 
     def with_noise(self, expected: ExpectedNoise, unit: float) -> PathPrior:
@@ -109,12 +101,7 @@ class PathPrior(NamedTuple):
 
 
 class PathDraws(NamedTuple):
-    """Draws of a path.
-
-    Attributes:
-        path: Shape (draws, n).
-        noise: Posterior mean of the standard deviation of a row.
-    """
+    """Draws of a path, shape (draws, n), and the posterior mean of the standard deviation of a row."""
 
     path: np.ndarray
     noise: float
@@ -146,10 +133,8 @@ class _Rotated(NamedTuple):
 class _Cells(NamedTuple):
     """Posterior of the discrete part.
 
-    Attributes:
-        noise: Standard deviation of a row in each cell of the grid, shape (cells,).
-        movement: Standard deviation of the walk per row, shape (cells,).
-        weight: Posterior probability of grid cell and event (column 0: none), shape (cells, 2n + 1).
+    Standard deviations of a row and of the walk per row in each cell of the grid, shape (cells,), and the probability
+    of each cell and event (column 0: none), shape (cells, 2n + 1).
     """
 
     noise: np.ndarray
@@ -247,12 +232,7 @@ def _cells(r: _Rotated, prior: PathPrior, line_variance: np.ndarray, event_varia
 
 
 def _draw(
-    r: _Rotated,
-    cells: _Cells,
-    line_variance: np.ndarray,
-    event_variance: np.ndarray,
-    rng: np.random.Generator,
-    draws: int,
+    r: _Rotated, cells: _Cells, line_variance: np.ndarray, event_variance: np.ndarray, rng: Generator, draws: int
 ) -> np.ndarray:
     """Paths, shape (draws, n): cells by systematic resampling, then Matheron's rule for all draws at once."""
     n = len(r.rows)

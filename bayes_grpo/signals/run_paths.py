@@ -58,9 +58,9 @@ class RunPaths:
         name, other = "evaluation", evaluation
         if gold.rows > evaluation.rows:
             name, other = "gold", gold
-        held_out = (
-            None if uses_eval else fit_path(other.step, other.value, seed=2, prior=EVALUATION_PRIOR, robust=False)
-        )
+        held_out = None
+        if not uses_eval:
+            held_out = fit_path(other.step, other.value, seed=2, prior=EVALUATION_PRIOR, robust=False)
         return cls(run, reward, held_out, name, uses_eval, ends)
 
     @cached_property
@@ -199,12 +199,7 @@ def best_checkpoint(paths: RunPaths) -> float | None:
 
 
 class SpentRate(NamedTuple):
-    """A learning rate at which the policy no longer moves.
-
-    Attributes:
-        share: The last logged rate as a share of its peak.
-        zero_step: Step since which it is 0; None where it is not.
-    """
+    """A learning rate at which the policy no longer moves: its share of its peak, and since which step it is 0."""
 
     share: float
     zero_step: float | None

@@ -17,13 +17,13 @@ from bayes_grpo.diagnosis.wording import label_of
 from bayes_grpo.logs.run import Run
 from bayes_grpo.watching.result import LASTING, LEAST_ALARM_ROWS, Alarm, Watching
 
-LEAST_LASTING = 2
+_LEAST_LASTING = 2
 """Rows for which a finding has to last at least."""
 
 
 def earlier(rows: int) -> tuple[int, int]:
     """Earlier numbers of rows at which a failure has to be probable too, the latest first."""
-    back = max(LEAST_LASTING, math.ceil(LASTING * rows))
+    back = max(_LEAST_LASTING, math.ceil(LASTING * rows))
     return rows - back // 2, rows - back
 
 
@@ -54,14 +54,15 @@ def alarms_of(run: Run, diagnosis: Diagnosis, watching: Watching, alarmed: Colle
 def _alarm(mode: str, diagnosis: Diagnosis, rows: int, level: float) -> Alarm:
     onset = diagnosis.onsets.get(mode)
     p = diagnosis.probability[mode]
+    status = diagnosis.status  # one thing to do now, whatever else was found
     text = f"{label_of(mode)} ({percent(p)}) at step {diagnosis.about.last_step:g}"
     if p < level:
         text += f", the most likely of the failures ({percent(diagnosis.failing)} that one is under way)"
     if onset is not None:
         i = onset.step
         text += f", since about step {i.median:.0f} [{i.low:.0f}, {i.high:.0f}] ({i.level:.0%})"
-    text += f": {because}" if (because := diagnosis.evidence.get(mode, "")) else ""
-    status = diagnosis.status  # one thing to do now, whatever else was found
+    if because := diagnosis.evidence.get(mode, ""):
+        text += f": {because}"
     return Alarm(
         finding=mode,
         probability=p,

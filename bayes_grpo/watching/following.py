@@ -26,13 +26,21 @@ FILES = 4000
 
 
 class Following:
-    """A log that is being written.
+    """A log that is being written; it need not exist yet, but its folder must.
+
+    Args:
+        path: A file, the output directory of a trainer, a store, or several files of one run.
+        read: Keyword arguments of `read_log`.
+        clock: Seconds, for tests.
 
     Attributes:
         paths: Its files.
         run: The run as it was last read; None before.
         problem: Why the log could not be read at the last poll; "" where it could.
         notes: New beginnings of the log.
+
+    Raises:
+        LogReadError: The folder does not exist.
     """
 
     def __init__(
@@ -41,17 +49,6 @@ class Following:
         read: Mapping[str, Any] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Begins; nothing is read yet.
-
-        Args:
-            path: A file, the output directory of a trainer, a store, or several files of one run. It need not exist
-                yet, but its folder must.
-            read: Keyword arguments of `read_log`.
-            clock: Seconds, for tests.
-
-        Raises:
-            LogReadError: The folder does not exist.
-        """
         self.paths = [Path(p) for p in ([path] if isinstance(path, str | os.PathLike) else path)]
         for p in self.paths:
             if not p.absolute().parent.is_dir():
@@ -67,13 +64,10 @@ class Following:
         self._shrunk = False
 
     def poll(self, last: bool = False) -> Run | None:
-        """Reads the log if it has changed.
+        """Reads the log if it has changed; None where nothing is new.
 
         Args:
             last: Whether no further poll will follow, so that a last line without an end counts.
-
-        Returns:
-            The run; None where nothing is new.
 
         Raises:
             SettingError: A setting is impossible.
@@ -84,10 +78,8 @@ class Following:
         if changed:
             self._stamp, self._changed, self._final = stamp, self._clock(), False
         final = last or self._clock() - self._changed >= PATIENCE
-        if not stamp:  # nothing is there yet
-            self.problem = ""
-            return None
-        if not changed and (self._final or not (final or self._shrunk)):
+        self.problem = self.problem if stamp else ""
+        if not stamp or not (changed or (not self._final and (final or self._shrunk))):
             return None
         self._final = self._final or final
         try:
@@ -96,10 +88,6 @@ class Following:
             self.problem = plain(error, 500)
             return None
         self.problem = ""
-        return self._updated(found, last)
-
-    def _updated(self, found: Run, last: bool) -> Run | None:
-        """The run with the log as it was read; None where nothing is new."""
         before = self.run
         if before is not None:
             if before.log_hash == found.log_hash:
@@ -108,12 +96,10 @@ class Following:
                 self._shrunk = True  # a trainer may be writing its whole log again; the next poll decides
                 return None
             if len(found.step) < len(before.step) // 2:
-                self._note(f"the log was restarted and ends at step {last_step(found):g}")
+                note = f"the log was restarted and ends at step {last_step(found):g}"
+                self.notes = tuple(dict.fromkeys((*self.notes, note)))
         self.run, self._shrunk = found, False
         return found
-
-    def _note(self, note: str) -> None:
-        self.notes = tuple(dict.fromkeys((*self.notes, note)))
 
 
 def stamp_of(paths: Iterable[Path]) -> tuple[tuple[str, int, int, int], ...]:

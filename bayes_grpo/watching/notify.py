@@ -83,11 +83,7 @@ class RetryQueue:
 
 
 def checked_url(url: str) -> str:
-    """The address of a webhook, http or https.
-
-    Raises:
-        SettingError: It is none.
-    """
+    """The address of a webhook; an error where it is none."""
     try:
         parts = urlsplit(url)
         host = parts.hostname
@@ -109,16 +105,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 def post(url: str, alarm: Alarm, limit: float = LIMIT) -> str:
-    """Posts an alarm as JSON.
-
-    Args:
-        url: The address. It may hold a secret: messages name its host alone.
-        alarm: The alarm.
-        limit: Seconds that the server has to answer.
-
-    Returns:
-        The problem; "" without one.
-    """
+    """Posts an alarm as JSON; returns the problem, which names no more than the host, or "" without one."""
     request = urllib.request.Request(url, content_for(url, alarm), {"Content-Type": "application/json"}, method="POST")
     try:
         with urllib.request.build_opener(_NoRedirect).open(request, timeout=limit):
@@ -131,15 +118,10 @@ def post(url: str, alarm: Alarm, limit: float = LIMIT) -> str:
     return f"the webhook at {plain(urlsplit(url).hostname, 80)} failed: {problem}"
 
 
-def message_of(alarm: Alarm) -> str:
-    """An alarm as a message; its sentence says what to do."""
-    return f"{alarm.name}: {alarm.sentence}"
-
-
 def content_for(url: str, alarm: Alarm) -> bytes:
     """The JSON that a webhook takes: Slack's and Discord's own forms, else the whole alarm with its text."""
     host = urlsplit(url).hostname or ""
-    text = message_of(alarm)
+    text = f"{alarm.name}: {alarm.sentence}"
     if host == "hooks.slack.com":  # https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks
         escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
         return json.dumps({"text": escaped}).encode()
@@ -154,12 +136,7 @@ _PROJECT = "bayes-grpo"
 
 
 def tracker_alert(name: str) -> Callable[[Alarm], str]:
-    """Function that raises an alarm as an alert of one of `TRACKERS` and returns the problem, "" without one.
-
-    Raises:
-        SettingError: There is no such tracker.
-        MissingExtraError: Its client is not installed.
-    """
+    """Function that raises an alarm as an alert of one of `TRACKERS` and returns the problem, "" without one."""
     if name not in TRACKERS:
         raise SettingError(f"expected {' or '.join(TRACKERS)}, found {plain(name, 40)!r}", parameter="alert")
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import Interval
@@ -189,13 +189,3 @@ class Memory(NamedTuple):
     first: tuple[float, ...] = ()
     length: int = 0
     references: tuple[Run, ...] | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Contents of the state file, ready for JSON."""
-        return {"alarmed": dict(self.alarmed), "first": list(self.first)}
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Memory:
-        """The inverse of `to_dict`."""
-        alarmed = {str(k): float(v) for k, v in content["alarmed"].items()}
-        return cls(alarmed, tuple(float(x) for x in content["first"]))

@@ -261,7 +261,9 @@ def load_memory(path: Path) -> Memory:
     """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        return Memory.from_dict(content) if content["format"] == _FORMAT else Memory()
+        alarmed = {str(k): float(v) for k, v in content["alarmed"].items()}
+        first = tuple(float(x) for x in content["first"])
+        return Memory(alarmed, first) if content["format"] == _FORMAT else Memory()
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
         return Memory()
 
@@ -276,7 +278,8 @@ def save_memory(memory: Memory, path: Path) -> None:
         with suppress(OSError):  # the line below says what is wrong
             FOLDER.mkdir(parents=True, exist_ok=True)
     with atomic_write(path) as temporary:
-        temporary.write_text(json.dumps({"format": _FORMAT} | memory.to_dict()), encoding="utf-8")
+        content = {"format": _FORMAT, "alarmed": dict(memory.alarmed), "first": memory.first}
+        temporary.write_text(json.dumps(content), encoding="utf-8")
 
 
 def _saved(memory: Memory, place: Path, queue: RetryQueue) -> list[str]:

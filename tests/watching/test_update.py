@@ -17,8 +17,8 @@ from bayes_grpo.forecasting.summary import summarize_forecast
 from bayes_grpo.logs.run import Run
 from bayes_grpo.watching import watch as update_module
 from bayes_grpo.watching.alarms import alarms_of, earlier
-from bayes_grpo.watching.result import Memory, Watching
-from bayes_grpo.watching.watch import update_of
+from bayes_grpo.watching.result import Watching
+from bayes_grpo.watching.watch import load_memory, save_memory, update_of
 from tests.helpers.cases import collapsing
 from tests.helpers.paths import there
 from tests.helpers.runs import evaluated, make_run, rising_run
@@ -121,10 +121,11 @@ def test_an_alarm_says_what_to_do():
     assert len(found.line) < 400
 
 
-def test_what_was_told_survives_a_restart_and_not_another_run():
+def test_what_was_told_survives_a_restart_and_not_another_run(tmp_path):
     run = collapsing()
     _, memory = update_of(run, SWIFT)
-    kept = Memory.from_dict(json.loads(json.dumps(memory.to_dict())))
+    save_memory(memory, tmp_path / "state.json")
+    kept = load_memory(tmp_path / "state.json")
     assert kept == memory._replace(length=0)
     assert update_of(run, SWIFT, kept)[0].alarms == ()
     assert update_of(run.until(75), SWIFT, kept)[0].alarmed == memory.alarmed  # cut back to a checkpoint

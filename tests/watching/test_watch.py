@@ -15,7 +15,7 @@ from bayes_grpo.common.errors import LogReadError, OutputError, SettingError
 from bayes_grpo.common.intervals import Interval
 from bayes_grpo.diagnosis.records import Action
 from bayes_grpo.watching import watch as watch_module
-from bayes_grpo.watching.notify import checked_url, content_for, message_of, post
+from bayes_grpo.watching.notify import checked_url, content_for, post
 from bayes_grpo.watching.result import Alarm, Memory, Update, Watching
 from bayes_grpo.watching.watch import Patience, ended, load_memory, place_of, save_memory, watch
 from tests.helpers.cases import collapsing
@@ -197,7 +197,7 @@ def server():
 def test_a_webhook_gets_the_finding(server):
     url, got, _ = server
     assert post(url, ALARM) == ""
-    assert got[0] == ALARM.to_dict() | {"text": message_of(ALARM)}
+    assert got[0] == ALARM.to_dict() | {"text": f"{ALARM.name}: {ALARM.sentence}"}
     assert got[0]["since"]["median"] == 52.0
 
 
