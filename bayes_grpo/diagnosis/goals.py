@@ -8,6 +8,8 @@ Both in the same draw; the best level is taken where the posterior mean is highe
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from bayes_grpo.common.intervals import interval
@@ -23,9 +25,7 @@ def goals_of(view: RunView) -> dict[str, SignalPath]:
     """Name → path of every goal that is not the total itself, nor the same in every row, as of one not measured."""
     total = view.reward.logged
     found = {name: path for name, path in view.paths.components.items() if is_task(name)}
-    accuracy = view.signal("accuracy")
-    if accuracy is not None:
-        found["accuracy"] = accuracy
+    found |= {name: path for name, path in view.paths.signals.items() if name == "accuracy"}
     return {
         name: path
         for name, path in found.items()
@@ -53,20 +53,15 @@ def _parted(view: RunView, name: str, path: SignalPath) -> Finding | None:
     p = float((fell | stays).mean())
     if p < 1.0 - THRESHOLDS.suspect:
         return None
-    window = slice(max(best + 1 - path.window, 0), best + 1)
-    numbers = {
-        "train_start": reward.display_value(before),
-        "train_now": reward.display_value(reward.now),
-        "best": float(path.value[window].mean()),
-        "now": float(path.value[-path.window :].mean()),
-        "fell": float((shared < 0.0).mean()),
-    }
-    since = float(path.last_step[best])
-    return Finding(
-        kind="goal_parts",
-        signals=(name,),
-        numbers=numbers,
+    found = Finding.of(
+        "goal_parts",
+        name,
+        train_start=reward.display_value(before),
+        train_now=reward.display_value(reward.now),
+        best=float(path.value[max(best + 1 - path.window, 0) : best + 1].mean()),
+        now=float(path.value[-path.window :].mean()),
+        fell=float((shared < 0.0).mean()),
         probability=p,
-        step=interval(since),
-        at=view.run.step_name(round(since)),
     )
+    since = float(path.last_step[best])
+    return replace(found, step=interval(since), at=view.run.step_name(round(since)))

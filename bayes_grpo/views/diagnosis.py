@@ -109,15 +109,16 @@ def evaluation_line(d: Diagnosis, finding: bool = True) -> str:
 def reason(d: Diagnosis) -> str:
     """The evidence for the status, past episodes, looks, a loss of 0, a negative KL, and parts that never paid."""
     detail = sentence_case(d.status.finding.detail) or f"Based on {d.status.evidence}."
-    negative = as_sentence(d.evidence.get("negative_kl", ""))
-    unpaid = as_sentence(d.evidence.get("unpaid_parts", ""))
-    return " ".join(x for x in (detail, d.status.past, d.status.also, _zeros(d), negative, unpaid) if x)
+    zeros = sentence_case(d.zeros.sentence) if d.zeros is not None and "loss" in d.zeros.signals else ""
+    checks = (as_sentence(d.evidence.get(name, "")) for name in ("negative_kl", "unpaid_parts"))
+    return " ".join(x for x in (detail, d.status.past, d.status.also, zeros, *checks) if x)
 
 
 def evidence_lines(d: Diagnosis) -> tuple[str, ...]:
     """The evidence for each mode, the most probable first."""
     found = sorted(d.evidence.items(), key=lambda item: -d.probability.get(item[0], 0.0))
-    return tuple(f"{sentence_case(label_of(name))}{_probability_text(d, name)}: {text}" for name, text in found)
+    chances = {name: f" ({percent(d.probability[name])})" for name in d.evidence if _observed(d, name)}
+    return tuple(f"{sentence_case(label_of(name))}{chances.get(name, '')}: {text}" for name, text in found)
 
 
 def remedy_lines(d: Diagnosis) -> tuple[str, ...]:
@@ -129,8 +130,12 @@ def remedy_lines(d: Diagnosis) -> tuple[str, ...]:
 
 def episode_tables(d: Diagnosis) -> tuple[Tabular, ...]:
     """The episodes, where there are any."""
-    found = episodes(d)
-    return (_episodes(found),) if found else ()
+    rows = [
+        (label_of(e.mode), chance(e.probability), number(ranged(e.onset, ".0f")),
+         number(ranged(e.end, ".0f") if e.over else "ongoing"), e.severity_text)
+        for e in episodes(d)
+    ]  # fmt: skip
+    return (table("Episodes", ("mode", "probability", "from step", "to step", ""), rows),) if rows else ()
 
 
 def _drawn(d: Diagnosis, figure: Any) -> object:
@@ -138,11 +143,6 @@ def _drawn(d: Diagnosis, figure: Any) -> object:
     from bayes_grpo.views.plots.diagnosis import plot_diagnosis
 
     return plot_diagnosis(d, figure)
-
-
-def _zeros(d: Diagnosis) -> str:
-    """Why a loss of 0 is normal, which belongs on the first screen; "" where the loss is not 0."""
-    return sentence_case(d.zeros.sentence) if d.zeros is not None and "loss" in d.zeros.signals else ""
 
 
 def gain_tables(d: Diagnosis) -> tuple[Tabular, ...]:
@@ -175,20 +175,12 @@ def parts_table(d: Diagnosis) -> Tabular:
 
 def _unchecked(d: Diagnosis) -> str:
     """Useful signals that the log lacks, and those that are no number in any row; "" without any."""
-    missing = f"{', '.join(d.missing)} (not recognized in this log{_suggested_columns(d)})" if d.missing else ""
-    empty = f"{', '.join(d.empty)} (NaN in every row)" if d.empty else ""
-    single = f"{', '.join(d.single)} (one value)" if d.single else ""
-    found = "; ".join(x for x in (missing, single, empty) if x)
+    columns = ("heldout" if "evaluation" in x else x for x in d.missing)
+    options = [f"--column {x}={d.suggested[x][0]}" for x in columns if x in d.suggested]
+    named = f"; {', '.join(options)} may name {'them' if len(options) > 1 else 'it'}" if options else ""
+    why = ((d.missing, f"not recognized in this log{named}"), (d.single, "one value"), (d.empty, "NaN in every row"))
+    found = "; ".join(f"{', '.join(names)} ({reason})" for names, reason in why if names)
     return f"Not checked: {found}" if found else ""
-
-
-def _suggested_columns(d: Diagnosis) -> str:
-    """Which keys of the log the missing signals may be, and how to name them."""
-    names = ("heldout" if "evaluation" in x else x for x in d.missing)
-    found = [f"--column {x}={d.suggested[x][0]}" for x in names if x in d.suggested]
-    if not found:
-        return ""
-    return f"; {', '.join(found)} may name {'them' if len(found) > 1 else 'it'}"
 
 
 def episodes(d: Diagnosis) -> list[Episode]:
@@ -224,21 +216,15 @@ def _observed(d: Diagnosis, name: str) -> bool:
     return d.timeline is not None and name in d.timeline.modes and d.timeline.modes[name].seen
 
 
-def _probability_text(d: Diagnosis, name: str) -> str:
-    """The probability of a mode behind its name; "" where no signal tells."""
-    return f" ({percent(d.probability[name])})" if _observed(d, name) else ""
-
-
 def mode_table(d: Diagnosis) -> Tabular:
     """The probability that each mode is under way, and since when; those that no logged signal shows are last."""
 
     def line(name: str, p: float) -> tuple[Cell, ...]:
         mark = name == d.status.finding.mode
-        onset = d.onsets.get(name)
         since = ""
-        if onset is not None:
-            sharp = onset.step.low == onset.step.high
-            since = f"{onset.step.median:.0f}" if sharp else ranged(onset.step, ".0f")
+        if name in d.onsets:
+            step = d.onsets[name].step
+            since = f"{step.median:.0f}" if step.low == step.high else ranged(step, ".0f")
         label = label_of(name)
         chance_text = probability_text(p) if _observed(d, name) else NOT_OBSERVED
         return words(label, term=label, mark=mark), number(chance_text, mark=mark), number(since)
@@ -246,12 +232,3 @@ def mode_table(d: Diagnosis) -> Tabular:
     ordered = sorted(d.probability.items(), key=lambda item: (not _observed(d, item[0]), -item[1]))
     heads = ("mode", Cell("under way", term="under way"), Cell("since step", term="onset"))
     return table("Probability that each mode is under way", heads, (line(*x) for x in ordered))
-
-
-def _episodes(found: list[Episode]) -> Tabular:
-    rows = (
-        (label_of(e.mode), chance(e.probability), number(ranged(e.onset, ".0f")),
-         number(ranged(e.end, ".0f") if e.over else "ongoing"), e.severity_text)
-        for e in found
-    )  # fmt: skip
-    return table("Episodes", ("mode", "probability", "from step", "to step", ""), rows)

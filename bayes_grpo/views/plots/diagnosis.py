@@ -46,7 +46,6 @@ class _Line(NamedTuple):
     label: str
     trend: SignalPath
     color: str = _TREND
-    logarithmic: bool = False
 
 
 def plot_diagnosis(result: Diagnosis, figure: Canvas | None = None) -> Canvas:
@@ -74,9 +73,8 @@ def plot_diagnosis(result: Diagnosis, figure: Canvas | None = None) -> Canvas:
             axes.legend(fontsize=7, frameon=False)
     for axes in grid[len(panels) :]:
         axes.set_axis_off()
-    _mark_onset(list(grid[: len(panels)]), result)
-    if result.paths is not None and result.paths.run.resumes:
-        _mark_resumes(list(grid[: len(panels)]), result.paths.run.resumes)
+    if result.paths is not None:
+        _mark(list(grid[: len(panels)]), result, result.paths.run.resumes)
     headline(figure, result.sentence, 130, size=9.5)
     return figure
 
@@ -107,7 +105,7 @@ def _panels(paths: RunPaths) -> dict[str, list[_Line]]:
         title = _NAMES.get(key, key.replace("_", " "))
         if key in LIVE and trend.logged.rows < np.isfinite(paths.run.signals[key]).sum():
             title += " (rows without variance left out)"
-        panels[title] = [_Line(title, trend, logarithmic=trend.unit == "factor")]
+        panels[title] = [_Line(title, trend)]
     return panels
 
 
@@ -123,7 +121,7 @@ def _draw(axes: Axes, line: _Line) -> None:
     axes.fill_between(trend.step, low, high, color=line.color, alpha=0.25, lw=0)
     label = f"{line.label}, trend with {LEVEL:.0%} band"
     axes.plot(trend.step, middle, color=line.color, lw=1.5, label=label, zorder=3)
-    if line.logarithmic and values.min() > 0 and values.max() / values.min() > 20:
+    if trend.unit == "factor" and values.min() > 0 and values.max() / values.min() > 20:
         _logarithmic(axes, float(np.log10(values.max() / values.min())))
     elif axes.get_yscale() == "linear":
         axes.ticklabel_format(axis="y", useOffset=False)
@@ -145,20 +143,19 @@ def _logarithmic(axes: Axes, decades: float) -> None:
     axes.yaxis.set_minor_formatter(NullFormatter())
 
 
-def _mark_onset(panels: list[Axes], result: Diagnosis) -> None:
+def _mark(panels: list[Axes], result: Diagnosis, resumes: tuple[float, ...]) -> None:
+    """The onset of the likeliest failure, where it is probable, and the resumes."""
+    title = "reward"
     mode = max(result.onsets, key=result.probability.__getitem__, default="")
-    if not panels or not mode or result.probability[mode] < 0.5:
-        return
-    step = result.onsets[mode].step
-    for axes in panels:
-        axes.axvspan(step.low, max(step.high, step.low + 1e-9), color=_ONSET, alpha=0.10, lw=0)
-        axes.axvline(step.median, color=_ONSET, lw=1.0, ls="--")
-    panels[0].set_title(f"reward; dashed: onset of {label_of(mode)} ({step.level:.0%})", fontsize=9, loc="left")
-
-
-def _mark_resumes(panels: list[Axes], resumes: tuple[float, ...]) -> None:
+    if mode and result.probability[mode] >= 0.5:
+        step = result.onsets[mode].step
+        title += f"; dashed: onset of {label_of(mode)} ({step.level:.0%})"
+        for axes in panels:
+            axes.axvspan(step.low, max(step.high, step.low + 1e-9), color=_ONSET, alpha=0.10, lw=0)
+            axes.axvline(step.median, color=_ONSET, lw=1.0, ls="--")
+    if resumes:
+        title += f"; dotted: resumed at step {', '.join(f'{step:g}' for step in resumes[:3])}"
     for axes in panels:
         for step in resumes:
             axes.axvline(step, color=_RESUME, lw=1.2, ls=":")
-    shown = ", ".join(f"{step:g}" for step in resumes[:3])
-    panels[0].set_title(f"{panels[0].get_title(loc='left')}; dotted: resumed at step {shown}", fontsize=9, loc="left")
+    panels[0].set_title(title, fontsize=9, loc="left")
