@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from bayes_grpo.diagnosis.freshness import freshness
 from bayes_grpo.diagnosis.mode import HELD_OUT, Timeline, all_modes, probabilities_of, timeline_of
 from bayes_grpo.diagnosis.modes.lost_gradient import zeros_of
 from bayes_grpo.diagnosis.plausibility import implausible, negative_kl, of_groups, unpaid_parts
-from bayes_grpo.diagnosis.records import Action, Finding
+from bayes_grpo.diagnosis.records import Action
 from bayes_grpo.diagnosis.result import Diagnosis, Onset
 from bayes_grpo.diagnosis.story import progress_text, resume_before, sudden_events
 from bayes_grpo.diagnosis.view import RunView
@@ -75,59 +75,28 @@ def diagnose(run: RunLike, *, up_to_step: float | None = None, rollouts: Rollout
         gain, doubts = gain_of(shown, rollouts if up_to_step is None else rollouts.until(up_to_step))
     view = RunView.of(shown, gain)
     rows = max(len(shown.step), len(shown.eval_step))
-    status = status_of_rows(shown)
-    happened: tuple[Finding, ...] = ()
-    timeline = None
-    evidence = {}
-    zeros = None
-    assumed: tuple[str, ...] = ()
-    onsets = {}
-    remedies = {}
-    missing = () if shown.has_reward or shown.has_eval else ("reward",)
     useful = tuple(dict.fromkeys(x for m in all_modes() for x in m.wants))
     empty = tuple(x for x in useful if len(shown.step) and shown.not_finite(x).all())
     single = tuple(x for x in useful if rows > 1 and _values(shown, x) == 1)
+    missing = () if shown.has_reward or shown.has_eval else ("reward",)
+    judged: dict[str, Any] = {"status": status_of_rows(shown), "probability": probabilities_of(None).probability}
+    assumed: tuple[str, ...] = ()
     if view is not None:
-        timeline = timeline_of(view)
-        if rows <= SINGLE_STEPS:
-            timeline = timeline.for_few_rows()
-        assumed = (view.paths.ends.assumed,) if view.paths.ends.assumed else ()
-        zeros = zeros_of(view)
-        evidence = _evidence(timeline, view) | ({} if zeros is None else {"zero_loss": zeros.clause})
-        evidence |= {
-            x.kind: x.clause for x in (negative_kl(shown), freshness(shown), unpaid_parts(shown)) if x is not None
-        }
-        resumed = resume_before(timeline, view)
-        facts = Facts(view, timeline, resumed)
-        if resumed is not None:
-            changes = (x.clause for x in resumed.changes)
-            evidence["resume"] = joined((f"a fall begins at {shown.step_name(resumed.step)}", *changes))
-        onsets, remedies = _what_to_do(timeline, facts)
+        judged |= _judged(view, few=rows <= SINGLE_STEPS)
+        assumed = (view.paths.ends.assumed,)
         logged = {*shown.signals, *([HELD_OUT] if view.held_out is not None else [])}
         wanted = [x for x in useful if x not in {*logged, *empty, *single}]
         # A log of evaluation rewards alone lacks the train reward that hacking would raise.
         missing = tuple("train reward" if x == HELD_OUT and view.paths.uses_eval else x for x in wanted)
-        happened = sudden_events(view)
-        if rows > SINGLE_STEPS:
-            status = status_of(facts, happened)
     return Diagnosis(
-        status=status,
-        events=happened,
-        probability=(probabilities_of(None) if timeline is None else timeline.now).probability,
-        evidence=evidence,
-        onsets=onsets,
-        remedies=remedies,
+        **judged,
         missing=missing,
         empty=empty,
         single=single,
         suggested=shown.suggested,
         about=about,
-        notes=(*shown.notes, *implausible(shown), *assumed, *doubts),
-        paths=None if view is None else view.paths,
-        timeline=timeline,
+        notes=tuple(x for x in (*shown.notes, *implausible(shown), *assumed, *doubts) if x),
         gain=gain,
-        zeros=zeros,
-        parts=() if view is None else parts_of(view.paths),
     )
 
 
@@ -138,13 +107,39 @@ def _values(run: Run, name: str) -> int:
     return int(np.isfinite(run.values(name)).sum())
 
 
-def _evidence(timeline: Timeline, view: RunView) -> dict[str, str]:
-    """Evidence of each mode that has any, over the whole log."""
-    found = {"progress": progress_text(view)}
+def _judged(view: RunView, few: bool) -> dict[str, Any]:
+    """Fields of the diagnosis of a run that has paths; of few rows the status is of its rows."""
+    run = view.run
+    timeline = timeline_of(view)
+    if few:
+        timeline = timeline.for_few_rows()
+    zeros = zeros_of(view)
+    resumed = resume_before(timeline, view)
+    facts = Facts(view, timeline, resumed)
+    happened = sudden_events(view)
+    onsets, remedies = _what_to_do(timeline, facts)
+    evidence = {"progress": progress_text(view)}
     for mode in all_modes():
         if mode.is_failure and mode.name in timeline.modes:
-            found[mode.name] = mode.text(view, view.first_step, view.last_step)
-    return {name: text for name, text in found.items() if text}
+            evidence[mode.name] = mode.text(view, view.first_step, view.last_step)
+    if zeros is not None:
+        evidence["zero_loss"] = zeros.clause
+    evidence |= {x.kind: x.clause for x in (negative_kl(run), freshness(run), unpaid_parts(run)) if x is not None}
+    if resumed is not None:
+        changes = (x.clause for x in resumed.changes)
+        evidence["resume"] = joined((f"a fall begins at {run.step_name(resumed.step)}", *changes))
+    return {
+        "status": status_of_rows(run) if few else status_of(facts, happened),
+        "events": happened,
+        "probability": timeline.now.probability,
+        "evidence": {name: text for name, text in evidence.items() if text},
+        "onsets": onsets,
+        "remedies": remedies,
+        "paths": view.paths,
+        "timeline": timeline,
+        "zeros": zeros,
+        "parts": parts_of(view.paths),
+    }
 
 
 def _what_to_do(timeline: Timeline, facts: Facts) -> tuple[dict[str, Onset], dict[str, tuple[Action, ...]]]:

@@ -64,18 +64,18 @@ class Diagnosis(ModeProbabilities, Result):
     """
 
     status: Status
-    events: tuple[Finding, ...]
+    events: tuple[Finding, ...] = ()
     probability: Mapping[str, float]
-    evidence: Mapping[str, str]
-    onsets: Mapping[str, Onset]
-    remedies: Mapping[str, tuple[Action, ...]]
+    evidence: Mapping[str, str] = field(default_factory=dict)
+    onsets: Mapping[str, Onset] = field(default_factory=dict)
+    remedies: Mapping[str, tuple[Action, ...]] = field(default_factory=dict)
     missing: tuple[str, ...]
     empty: tuple[str, ...]
     single: tuple[str, ...]
     about: LogSubject
     notes: tuple[str, ...]
-    paths: RunPaths | None
-    timeline: Timeline | None
+    paths: RunPaths | None = None
+    timeline: Timeline | None = None
     gain: Decomposition | None = None
     zeros: Finding | None = None
     suggested: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
