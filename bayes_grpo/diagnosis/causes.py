@@ -101,10 +101,14 @@ def _scheduled(facts: Facts) -> Answer | None:
         return None
     path = facts.view.paths.components[name]
     everywhere = np.ones(len(path.now), bool)
-    fell = fall_of(name, path, everywhere, "scheduled_weight", probability=_CLEAR)
+    found = fall_of("scheduled_weight", name, path, everywhere, _CLEAR, **_total(facts))
+    return Answer("watch", found, "scheduled weight")
+
+
+def _total(facts: Facts) -> dict[str, float]:
+    """Best and last level of the reward, for the fall of a part of it."""
     total = facts.view.reward
-    levels = {"total_best": float(np.median(total.best)), "total_now": float(np.median(total.now))}
-    return Answer("watch", replace(fell, numbers={**fell.numbers, **levels}), "scheduled weight")
+    return {"total_best": float(np.median(total.best)), "total_now": float(np.median(total.now))}
 
 
 def _lost(facts: Facts) -> Answer | None:
@@ -116,15 +120,11 @@ def _lost(facts: Facts) -> Answer | None:
     of_evaluation = evaluation_lost(view)
     evaluation = 0.0 if of_evaluation is None else float(of_evaluation[:, -1].mean())
     if facts.lost >= max(evaluation, THRESHOLDS.half):
-        lost = view.reward.lost()[:, -1]
-        found = fall_of(
-            view.paths.reward_key, view.reward, lost, "lost_reward", parts=(*facts.falls[:1], *facts.signs[:1])
-        )
-        return Answer("failed", _begun(facts, found, e))
+        found = fall_of("lost_reward", view.paths.reward_key, view.reward, view.reward.lost()[:, -1])
+        return Answer("failed", _begun(facts, replace(found, parts=(*facts.falls[:1], *facts.signs[:1])), e))
     if evaluation >= THRESHOLDS.half and view.held_out is not None:
-        lost = view.held_out.lost()[:, -1]
-        found = fall_of(view.paths.held_out_key, view.held_out, lost, "lost_reward", parts=facts.signs[:1])
-        return Answer("failed", _begun(facts, found, e))
+        found = fall_of("lost_reward", view.paths.held_out_key, view.held_out, view.held_out.lost()[:, -1])
+        return Answer("failed", _begun(facts, replace(found, parts=facts.signs[:1]), e))
     if facts.signs:
         return Answer("failing", _begun(facts, Finding(kind="instability_signs", parts=facts.signs[:2]), e))
     return _episode(facts, "failing", e)
@@ -142,11 +142,8 @@ def _part_falls(facts: Facts) -> Answer | None:
     if not facts.falls:
         return None
     part = facts.falls[0]
-    total = facts.view.reward
-    numbers = {"total_holds": 1.0}
-    if facts.fell >= THRESHOLDS.probable:
-        numbers = {"total_best": float(np.median(total.best)), "total_now": float(np.median(total.now))}
-    found = replace(part, numbers={**part.numbers, **numbers}, probability=_CLEAR * part.probability)
+    total = _total(facts) if facts.fell >= THRESHOLDS.probable else {"total_holds": 1.0}
+    found = replace(part, numbers={**part.numbers, **total}, probability=_CLEAR * part.probability)
     return Answer("watch", found, "component falls")
 
 
@@ -161,11 +158,8 @@ def _evaluation(facts: Facts) -> Answer | None:
     rose = {"train_start": float(np.median(train.start)), "train_now": float(np.median(train.now))}
     p = _CLEAR * most
     if facts.held_out_falls >= THRESHOLDS.probable:
-        numbers = rose if facts.rose else {}
-        parts = () if facts.rose else facts.signs[:1]
-        fell = path.fell()[:, -1]
-        found = fall_of(name, path, fell, "evaluation_fell", numbers=numbers, parts=parts, probability=p)
-        return Answer("watch", found, "evaluation falls")
+        found = fall_of("evaluation_fell", name, path, path.fell()[:, -1], p, **(rose if facts.rose else {}))
+        return Answer("watch", replace(found, parts=() if facts.rose else facts.signs[:1]), "evaluation falls")
     found = Finding.of("evaluation_stays", name, now=float(np.median(path.now)), **rose, probability=p)
     return Answer("watch", found, "evaluation stays")
 
@@ -303,22 +297,15 @@ def _fell(facts: Facts) -> Answer:
     """A reward that may have fallen: its size, and how probable a loss is."""
     path = facts.view.reward
     fell = path.fell()[:, -1]
-    few = facts.rows < THRESHOLDS.direct_rows
+    lost = facts.under_way("dynamical_instability")
     logged = path.logged.value
-    if few:  # the rows themselves are all that is known: levels of draws that fell lie between them
+    parts = facts.signs[:1]
+    levels = {"now": float(np.median(path.now[fell] if fell.any() else path.now))}
+    if facts.rows < THRESHOLDS.direct_rows:  # the rows are all that is known: levels of draws that fell lie between
         levels = {"best": float(logged.max()), "now": float(logged[-1])}
-    else:
-        levels = {"now": float(np.median(path.now[fell] if fell.any() else path.now))}
-    found = fall_of(
-        facts.view.paths.reward_key,
-        path,
-        fell,
-        "falls_early",
-        numbers={"lost": facts.under_way("dynamical_instability"), **levels},
-        parts=facts.signs[:1] or (late_findings(facts.view.run) if few else ()),
-        probability=float(fell.mean()),
-    )
-    return Answer("watch", found, "falls early")
+        parts = parts or late_findings(facts.view.run)
+    found = fall_of("falls_early", facts.view.paths.reward_key, path, fell, float(fell.mean()), lost=lost, **levels)
+    return Answer("watch", replace(found, parts=parts), "falls early")
 
 
 def _falls(facts: Facts) -> Answer | None:

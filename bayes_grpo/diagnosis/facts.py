@@ -12,7 +12,7 @@ from bayes_grpo.diagnosis.few_rows import part_of_a_log
 from bayes_grpo.diagnosis.mode import Timeline
 from bayes_grpo.diagnosis.modes.dynamical_instability import reward_lost
 from bayes_grpo.diagnosis.modes.reward_hacking import changes, evaluation_lags
-from bayes_grpo.diagnosis.records import Action, Finding
+from bayes_grpo.diagnosis.records import Action, Finding, FindingKind
 from bayes_grpo.diagnosis.story import Resume
 from bayes_grpo.diagnosis.strain import growths
 from bayes_grpo.diagnosis.view import RunView
@@ -312,7 +312,7 @@ class Facts:
             if path.unit == "share" and fell.mean() >= THRESHOLDS.probable:
                 kind = {"environment": 1.0} if name in self.view.paths.environments else {}
                 p = float(fell.mean())
-                out.append(fall_of(plain(name, 40), path, fell, "component_fell", numbers=kind, probability=p))
+                out.append(fall_of("component_fell", plain(name, 40), path, fell, p, **kind))
         return tuple(out)
 
     @cached_property
@@ -339,17 +339,10 @@ class Facts:
         return self.view.run.step_name(step)
 
 
-def fall_of(name: str, path: SignalPath, holds: np.ndarray, kind: str, **more: object) -> Finding:
-    """The fall of a signal, its best level given that it fell.
-
-    Args:
-        name: Its name.
-        path: Its path.
-        holds: In which draws it fell, shape (draws,).
-        kind: Kind of the finding.
-        more: Further fields of it.
-    """
-    best = path.best[holds] if holds.any() else path.best
-    numbers = {"best": path.display_value(best), "now": path.display_value(path.now)}
-    extra = more.pop("numbers", {})
-    return Finding(kind=kind, signals=(name,), numbers=numbers | extra, **more)  # pyright: ignore
+def fall_of(
+    kind: FindingKind, name: str, path: SignalPath, fell: np.ndarray, probability: float = np.nan, **numbers: float
+) -> Finding:
+    """The fall of a signal, its best level that of the draws in which it fell, shape (draws,)."""
+    best = path.best[fell] if fell.any() else path.best
+    levels = {"best": path.display_value(best), "now": path.display_value(path.now)}
+    return Finding.of(kind, name, probability=probability, **(levels | numbers))

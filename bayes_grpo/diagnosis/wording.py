@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from bayes_grpo.common.intervals import Interval, from_to
 from bayes_grpo.common.text import StepName
+
+if TYPE_CHECKING:
+    from bayes_grpo.diagnosis.records import Action, Finding
 
 LABELS: Mapping[str, str] = {
     "reward_hacking": "reward hacking",
@@ -60,26 +63,11 @@ def joined(clauses: Iterable[str]) -> str:
     return "; ".join(clauses)
 
 
-class HasStep(Protocol):
-    """A finding or an action."""
-
-    @property
-    def step(self) -> Interval | float | None:
-        """When it was, in steps."""
-
-    @property
-    def at(self) -> StepName | None:
-        """The same as the log counts steps."""
-
-
-def step_name(record: HasStep) -> StepName:
+def step_name(record: Finding | Action) -> StepName:
     """Its step as the log counts it."""
-    if record.at is not None:
-        return record.at
-    step = record.step
-    if step is None:
-        return StepName(math.nan)
-    return StepName(round(step.median) if isinstance(step, Interval) else step)
+    if record.at is not None or record.step is None:
+        return record.at or StepName(math.nan)
+    return StepName(round(record.step.median) if isinstance(record.step, Interval) else record.step)
 
 
 def fell_text(signal: str, best: float, now: float) -> str:

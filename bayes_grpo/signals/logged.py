@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bayes_grpo.rows.series import is_share
-
 
 @dataclass(frozen=True, eq=False)
 class Logged:
@@ -49,11 +47,6 @@ class Logged:
     def constant(self) -> bool:
         """True if every row has the same value."""
         return self.rows > 0 and bool(np.ptp(self.value) == 0.0)
-
-    @property
-    def is_share(self) -> bool:
-        """True if all values lie in [0, 1]."""
-        return is_share(self.value)
 
 
 NOTHING = Logged(np.empty(0), np.empty(0))

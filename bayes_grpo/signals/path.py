@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 
 from bayes_grpo.rows.levels import RewardLevels
-from bayes_grpo.rows.series import ExpectedNoise, row_blocks
+from bayes_grpo.rows.series import ExpectedNoise, is_share, row_blocks
 from bayes_grpo.signals.counts import counts_of, flatten_by_counts
 from bayes_grpo.signals.logged import Logged
 from bayes_grpo.signals.posterior import PathDraws, PathPrior, path_draws
@@ -279,7 +279,7 @@ def fit_path(
     if logged.rows < LEAST_PATH_ROWS:
         return None
     if unit is None:
-        unit = "share" if logged.is_share and low in (-np.inf, 0.0) and high in (np.inf, 1.0) else "range"
+        unit = "share" if is_share(logged.value) and low in (-np.inf, 0.0) and high in (np.inf, 1.0) else "range"
     raw = np.log(logged.value) if unit == "factor" else logged.value
     weight = row_weights(raw) if robust else np.ones(len(raw))
     blocks = row_blocks(logged.rows, PATH_BLOCKS)

@@ -12,8 +12,8 @@ import numpy as np
 
 from bayes_grpo.common.intervals import span_text
 from bayes_grpo.diagnosis.mode import Mode
+from bayes_grpo.diagnosis.modes.form_without_task import form_and_task
 from bayes_grpo.diagnosis.view import RunView
-from bayes_grpo.logs.reward_parts import is_form, is_task
 from bayes_grpo.signals.thresholds import THRESHOLDS
 
 
@@ -23,7 +23,7 @@ def _holds(view: RunView) -> np.ndarray | None:
     if gain is not None and not np.isnan(gain.p_form):
         formal = gain.p_form > THRESHOLDS.half and float(gain.form_share_at(view.steps[-1:])[0]) > THRESHOLDS.half
         return (view.rise > THRESHOLDS.material) & formal
-    parts = form_and_task(view)
+    parts = _changes(view)
     if parts is None:
         return None
     form, task = (np.maximum(x, 0.0) for x in parts)
@@ -37,23 +37,21 @@ def _text(view: RunView, first: float, last: float) -> str:
     if gain is not None and gain.shares and gain.has_gain:
         best = max(gain.shares, key=lambda s: s.share.median)
         return f"{span_text(best.share, '.0%', level=False)} of the gain is {best.words}"
-    parts = form_and_task(view)
+    parts = _changes(view)
     if parts is None:
         return ""
     form, task = (float(np.median(x[:, -1])) for x in parts)
     return f"format, length and finishing changed by {form:.2g}, the task reward by {task:.2g}"
 
 
-def form_and_task(view: RunView) -> tuple[np.ndarray, np.ndarray] | None:
+def _changes(view: RunView) -> list[np.ndarray] | None:
     """Draws of the change so far of form and of the task, (draws, n) each; None where the log has not both."""
-    found = []
-    for is_kind in (is_form, is_task):
-        paths = {name: path for name, path in view.paths.components.items() if is_kind(name)}
-        if not paths:
-            return None
-        changes = [view.weight_of(name) * (view.on_grid(path) - path.start[:, None]) for name, path in paths.items()]
-        found.append(np.sum(changes, axis=0))
-    return found[0], found[1]
+    kinds = form_and_task(view)
+    weighted = [
+        [view.weight_of(name) * (view.on_grid(path) - path.start[:, None]) for name, path in paths.items()]
+        for paths in kinds
+    ]
+    return [np.sum(x, axis=0) for x in weighted] if all(kinds) else None
 
 
 MODE = Mode("apparent_gain", _holds, _text, ("judge by task", "read completions"))

@@ -18,7 +18,7 @@ from bayes_grpo.signals.thresholds import THRESHOLDS
 
 
 def _holds(view: RunView) -> np.ndarray | None:
-    task, form = _kinds(view)
+    form, task = form_and_task(view)
     if not task or not form:
         return None
     dead = np.all([view.on_grid(x) < THRESHOLDS.fell * _height(x) for x in task.values()], axis=0)
@@ -27,17 +27,14 @@ def _holds(view: RunView) -> np.ndarray | None:
 
 
 def _text(view: RunView, first: float, last: float) -> str:
-    task, _ = _kinds(view)
+    _, task = form_and_task(view)
     levels = [f"{plain(name, 40)} is at {round(float(np.median(x.now)), 3):.2g}" for name, x in task.items()]
     return f"{', '.join(levels)} of {max(_height(x) for x in task.values()):.2g}" if levels else ""
 
 
-def _kinds(view: RunView) -> tuple[dict[str, SignalPath], dict[str, SignalPath]]:
-    """Components of the task and components of form, by their names; a name that says neither may be either."""
-    found = view.paths.components
-    task = {name: x for name, x in found.items() if is_task(name)}
-    form = {name: x for name, x in found.items() if is_form(name)}
-    return task, form
+def form_and_task(view: RunView) -> list[dict[str, SignalPath]]:
+    """Components of form and components of the task, by their names; a name that says neither may be either."""
+    return [{name: x for name, x in view.paths.components.items() if kind(name)} for kind in (is_form, is_task)]
 
 
 def _height(path: SignalPath) -> float:
