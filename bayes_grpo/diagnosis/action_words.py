@@ -35,7 +35,7 @@ def _fields(a: Action) -> dict[str, Any]:
     fields = {
         "step": a.step,
         "stop": "" if a.ended else "stop, and ",
-        "at": step_name(a),
+        "at": step_name(a.at, a.step),
         "score": "train reward" if a.subject == "reward" else "evaluation reward",
     }
     if "p_gain" in n:

@@ -59,7 +59,7 @@ def _fields(f: Finding) -> dict[str, Any]:
         "signal": signal_words(f.signals[0]) if f.signals else "",
         "part": "environment" if "environment" in n else "component",
         "signals": listed(f.signals, 3),
-        "at": step_name(f),
+        "at": step_name(f.at, f.step),
         "since": _since(f),
         "resume": _resume(f),
         "parts": parts,
@@ -79,13 +79,15 @@ def _since(f: Finding) -> str:
     """Onset of a finding, with its interval and the resume behind it."""
     if f.step is None:
         return _resume(f)
-    at = step_name(f)
+    at = step_name(f.at, f.step)
     low, high = f"{f.step.low:.0f}", f"{f.step.high:.0f}"
     return f" since about {at.first}{'' if low == high else f' [{low}, {high}]'}{at.other}{_resume(f)}"
 
 
 def _resume(f: Finding) -> str:
-    return "".join(f", after the resume at {step_name(part)}" for part in f.parts if part.kind == "resumed")
+    return "".join(
+        f", after the resume at {step_name(part.at, part.step)}" for part in f.parts if part.kind == "resumed"
+    )
 
 
 def _mode(f: Finding) -> tuple[str, str]:
@@ -215,7 +217,7 @@ def _dip(f: Finding) -> str:
     moved = "fell" if n["low"] < n["usual"] else "rose"
     resumed = _resume(f)
     back = f"and came back by step {n['back']:g}" if "back" in n else "in one row"
-    return f"the reward {moved} to {n['low']:.2g} at {step_name(f)}{resumed and f'{resumed},'} {back}"
+    return f"the reward {moved} to {n['low']:.2g} at {step_name(f.at, f.step)}{resumed and f'{resumed},'} {back}"
 
 
 def _freshness(f: Finding) -> str:

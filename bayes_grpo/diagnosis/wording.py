@@ -7,13 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from bayes_grpo.common.intervals import Interval, from_to
 from bayes_grpo.common.text import StepName
-
-if TYPE_CHECKING:
-    from bayes_grpo.diagnosis.records import Action, Finding
 
 LABELS: Mapping[str, str] = {
     "reward_hacking": "reward hacking",
@@ -63,11 +59,11 @@ def joined(clauses: Iterable[str]) -> str:
     return "; ".join(clauses)
 
 
-def step_name(record: Finding | Action) -> StepName:
-    """Its step as the log counts it."""
-    if record.at is not None or record.step is None:
-        return record.at or StepName(math.nan)
-    return StepName(round(record.step.median) if isinstance(record.step, Interval) else record.step)
+def step_name(at: StepName | None, step: Interval | float | None) -> StepName:
+    """The step of a finding or an action: as the log counts it, else the middle of its interval."""
+    if at is not None or step is None:
+        return at or StepName(math.nan)
+    return StepName(round(step.median) if isinstance(step, Interval) else step)
 
 
 def fell_text(signal: str, best: float, now: float) -> str:
