@@ -20,7 +20,7 @@ from bayes_grpo.probing.probe import probe
 from docs._ext.generated import ROOMS, commands_page, gallery_page, names_page, public_names, room_page, thumbnail
 from tests.helpers.command import call
 from tests.helpers.pages import DOCS, GENERATED, ROOT, blocks, commands, named, written_pages
-from tests.helpers.paths import there
+from tests.helpers.paths import not_none
 from tests.helpers.rollouts import made, write_table
 from tests.helpers.selection import few
 
@@ -89,7 +89,7 @@ def test_the_gallery_has_a_card_and_a_picture_for_every_notebook(tmp_path: Path)
     notebooks = sorted((ROOT / "notebooks").glob("*.ipynb"))
     page = gallery_page(notebooks, tmp_path)
     assert page.count("grid-item-card") == len(notebooks) == len(list(tmp_path.glob("*.png")))
-    assert there(thumbnail(notebooks[0])).startswith(b"\x89PNG")
+    assert not_none(thumbnail(notebooks[0])).startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize("path", WRITTEN, ids=named)

@@ -15,7 +15,7 @@ from benchmarks.paper.pictures import PICTURES, draw_all
 from benchmarks.paper.pooled import OF_LOGARITHMS, SCALES, Evidence, by_chains, by_grid, grids
 from tests.helpers.claims import kept
 from tests.helpers.pages import ROOT
-from tests.helpers.paths import there
+from tests.helpers.paths import not_none
 
 ENTRANT = ROOT / "benchmarks" / "paper" / "entrants" / "drift.py"
 QUICK = {FALLBACK: RIVALS[FALLBACK]}
@@ -56,7 +56,7 @@ def test_the_pooled_exponent_is_that_of_a_regression_with_every_effect_written_o
 
 def test_what_a_run_says_times_the_prior_is_its_posterior():
     draws = np.random.default_rng(0).normal(1.3, 0.4, 4000)
-    found = there(said(draws, 0.5, 0.9))
+    found = not_none(said(draws, 0.5, 0.9))
     precision = found.error**-2 + 0.9**-2
     assert precision**-0.5 == pytest.approx(draws.std())
     assert (found.value / found.error**2 + 0.5 / 0.9**2) / precision == pytest.approx(draws.mean())

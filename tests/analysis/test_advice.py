@@ -12,7 +12,7 @@ from bayes_grpo.decision.result import Back, Decision
 from bayes_grpo.diagnosis.records import Action, Finding
 from bayes_grpo.diagnosis.status import MEANING, SEVERITY, Status
 from tests.decision.test_decision import saturating
-from tests.helpers.paths import there
+from tests.helpers.paths import not_none
 
 FELL = {"best": 0.6, "now": 0.1}
 FINE = Status("fine", Finding(kind="rising", probability=0.8), Action(kind="go_on"))
@@ -90,7 +90,7 @@ def test_the_forecast_and_the_costs_say_whether_to_go_on():
 def test_a_gain_that_pays_on_average_alone_is_an_action_of_its_own():
     few = np.where(np.arange(50) < 10, 3.0, 0.0)
     decision = bg.decide(saturating(np.full(50, 100.0), few), cost_per_step=1e-4)
-    action = there(decision_action(decision))
+    action = not_none(decision_action(decision))
     assert (action.kind, action.goes_on) == ("go_on_for_rare_gain", True)
     assert action.sentence.endswith("only for a rare large gain: it pays on average, and with 20% chance alone.")
     assert advised(FINE, ahead(0.9), decision).action == action

@@ -10,7 +10,7 @@ from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.common.intervals import interval
 from bayes_grpo.watching.result import Watching
 from bayes_grpo.watching.watch import update_of
-from tests.helpers.paths import there
+from tests.helpers.paths import not_none
 from tests.helpers.runs import FEW, make_run, rising_run, steps
 from tests.helpers.selection import few
 
@@ -53,7 +53,7 @@ def test_parts_are_what_the_functions_give(fallen):
 def test_now_is_one_number_everywhere(fallen, found, page, look):
     """Diagnosis, fit, forecast, watch and the page state the level of one path."""
     diagnosed = bg.diagnose(fallen)
-    now = interval(there(diagnosed.paths).reward.now)
+    now = interval(not_none(diagnosed.paths).reward.now)
     fitted = bg.fit(fallen, "flat", rows="all", sampler=FEW)
     stated = {
         "diagnosis": diagnosed.status.finding.numbers["now"],
@@ -71,7 +71,7 @@ def test_a_fit_begins_where_the_diagnosis_does(ends):
     rng = np.random.default_rng(3)
     reward = (2.0 if ends else 0.9) - 0.5 * np.exp(-steps(40) / 4.0) + 0.03 * rng.standard_normal(40)
     run = make_run(steps(40), np.minimum(reward, 0.99 + 2.0 * bool(ends)), **ends)
-    paths = there(bg.diagnose(run).paths)
+    paths = not_none(bg.diagnose(run).paths)
     fitted = bg.fit(run, "exponential", sampler=FEW)
     summary = bg.summarize(fitted)
     assert summary.levels == paths.reward.display_levels

@@ -29,7 +29,7 @@ from bayes_grpo.diagnosis import diagnose
 from bayes_grpo.forecasting.summary import summarize_forecast
 from tests.helpers.command import call
 from tests.helpers.pages import ROOT
-from tests.helpers.paths import there
+from tests.helpers.paths import not_none
 from tests.helpers.runs import FEW, make_run, rising_run, steps
 from tests.helpers.shown import text_of
 
@@ -302,7 +302,7 @@ def test_a_row_says_the_levels_of_the_reward_and_why_it_has_its_status():
     scores = {float(s): 0.1 + 0.005 * float(s) for s in step[9::10]}
     run = make_run(step, rising, evals=scores)
     row = batch(run).table[0]
-    path = there(bg.diagnose(run).paths)
+    path = not_none(bg.diagnose(run).paths)
     for name, level in (("first", path.reward.start), ("last", path.reward.now), ("best", path.reward.best)):
         assert row[f"reward_{name}"] == pytest.approx(float(np.median(level)))
     assert row["reward_best_step"] == 60.0

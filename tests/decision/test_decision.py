@@ -11,7 +11,7 @@ from bayes_grpo.common.errors import SettingError
 from bayes_grpo.decision.decide import StoppingCosts, decide
 from bayes_grpo.decision.result import amount
 from bayes_grpo.signals.loss import Fallen
-from tests.helpers.paths import there
+from tests.helpers.paths import not_none
 from tests.helpers.shown import text_of
 
 
@@ -128,8 +128,8 @@ def test_a_fallen_run_goes_back_where_that_is_worth_more_than_going_on():
     fallen = Fallen(60.0, 0.9, 0.1, saved_step=60.0, saved=0.9)
     rise = np.linspace(0.0, 0.2, 10)[None, :] * np.ones((50, 1))
     found = decide(made(rise, fallen=fallen), cost_per_step=0.0, value_per_reward=10.0)
-    assert there(found.back).step == 60.0
-    assert there(found.back).net == pytest.approx(8.0)
+    assert not_none(found.back).step == 60.0
+    assert not_none(found.back).net == pytest.approx(8.0)
     assert found.recommended == found.now
     assert found.sentence.startswith("Stop, and go back to the checkpoint of about step 60:")
     assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["back"]["gain"] == pytest.approx(0.8)
@@ -138,13 +138,13 @@ def test_a_fallen_run_goes_back_where_that_is_worth_more_than_going_on():
     assert anew.sentence.startswith("Stop, and start over: the reward has fallen by 0.8 since")
     steep = decide(made(10.0 * rise, fallen=fallen), cost_per_step=0.0, value_per_reward=10.0)
     assert steep.back is None
-    assert there(steep.recommended) > steep.now
+    assert not_none(steep.recommended) > steep.now
 
 
 def test_without_a_cost_no_stop_is_recommended_and_the_curve_is_shown():
     t = 10.0 * np.arange(1, 41)
     peak = made(np.where(t <= 200.0, t, 400.0 - t) / 200.0)
-    found = there(StoppingCosts(value_per_reward=50.0).answer(peak))
+    found = not_none(StoppingCosts(value_per_reward=50.0).answer(peak))
     assert (found.recommended, found.stops_now, found.pays_at) == (None, False, 300.0)
     assert found.expected(300.0) == pytest.approx(50.0)
     text = text_of(found)
@@ -152,7 +152,7 @@ def test_without_a_cost_no_stop_is_recommended_and_the_curve_is_shown():
     assert "recommended" not in text.partition("Reward gained by a stop at a step")[2]
     assert [line.split()[1] for line in text.splitlines() if line.strip().startswith("300 ")] == ["+1.000"]
     assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["recommended"] is None
-    every = there(StoppingCosts(checkpoints=20.0).answer(peak))
+    every = not_none(StoppingCosts(checkpoints=20.0).answer(peak))
     assert (every.recommended, every.value_per_reward) == (None, 1.0)
     fallen = Fallen(60.0, 0.9, 0.1, saved_step=60.0, saved=0.9)
     assert decide(made(0.1 * peak.latent, fallen=fallen)).back is None
@@ -164,7 +164,7 @@ def test_a_forecast_without_future_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("flags", "said"),
+    ("flags", "message"),
     [
         ({"cost_per_step": 1.0}, "value_per_reward: found a cost without a value"),
         ({"cost_per_step": -1.0, "value_per_reward": 1.0}, "cost_per_step: "),
@@ -173,8 +173,8 @@ def test_a_forecast_without_future_is_refused():
         ({"checkpoints": 0.0}, "checkpoints: expected a finite number above 0"),
     ],
 )
-def test_flags_that_are_no_question(flags: dict[str, Any], said: str):
-    with pytest.raises(SettingError, match=said) as caught:
+def test_flags_that_are_no_question(flags: dict[str, Any], message: str):
+    with pytest.raises(SettingError, match=message) as caught:
         StoppingCosts(**flags)
     assert "\n" not in str(caught.value)
 

@@ -11,7 +11,7 @@ from benchmarks.forecast.decision_problems import Problem, coarser, forecasts_of
 from benchmarks.forecast.decisions import OURS, chosen, evaluated, ours, patience, report, rules, taken
 from benchmarks.forecast.decisions_public import problem_of, replayed
 from tests.decision.test_decision import made
-from tests.helpers.paths import there
+from tests.helpers.paths import not_none
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ def test_a_public_log_is_worth_its_held_out_trend(synthetic_run):
     run = dataclasses.replace(
         synthetic_run, eval_step=evals, eval_reward=0.5 * synthetic_run.reward[evals.astype(int) - 1]
     )
-    found = there(problem_of(run, 0.1))
+    found = not_none(problem_of(run, 0.1))
     assert np.ptp(found.true) == pytest.approx(np.ptp(run.eval_reward), rel=0.3)
     assert found.kept.tolist() == evals.tolist()
     assert problem_of(dataclasses.replace(run, eval_reward=np.full(10, 0.5)), 0.1) is None

@@ -9,7 +9,7 @@ from bayes_grpo.common.errors import SettingError
 from bayes_grpo.decision.checkpoints import Checkpoints, checkpoint_rewards, recalled
 from bayes_grpo.decision.decide import StoppingCosts, decide, with_checkpoints
 from tests.decision.test_decision import made
-from tests.helpers.paths import fit_path, there
+from tests.helpers.paths import fit_path, not_none
 from tests.helpers.runs import make_run
 
 STEP = np.arange(2.0, 101.0, 2.0)
@@ -91,7 +91,7 @@ def checkpoints_of(costs=None, source="run", **settings):
 
 def test_checkpoints_come_from_user_folder_or_settings(tmp_path):
     assert checkpoints_of() is None
-    saved = there(checkpoints_of(save_steps=30.0))
+    saved = not_none(checkpoints_of(save_steps=30.0))
     assert saved.saved.tolist() == [30.0, 60.0, 90.0]
     assert saved.every == 30.0
     assert saved.score.tolist() == [0.3, 0.5]
@@ -99,8 +99,8 @@ def test_checkpoints_come_from_user_folder_or_settings(tmp_path):
     for name in ("checkpoint-40", "checkpoint-80", "checkpoint-400", "other"):
         (tmp_path / name).mkdir()
     (tmp_path / "log.jsonl").write_text("{}")
-    found = there(checkpoints_of(StoppingCosts(cost_per_step=1.0, value_per_reward=9.0), tmp_path / "log.jsonl"))
+    found = not_none(checkpoints_of(StoppingCosts(cost_per_step=1.0, value_per_reward=9.0), tmp_path / "log.jsonl"))
     assert found.saved.tolist() == [40.0, 80.0]
     assert found.every == 40.0
-    stated = there(checkpoints_of(StoppingCosts(checkpoints=25.0), tmp_path / "log.jsonl"))
+    stated = not_none(checkpoints_of(StoppingCosts(checkpoints=25.0), tmp_path / "log.jsonl"))
     assert stated.saved.tolist() == [25.0, 50.0, 75.0, 100.0]

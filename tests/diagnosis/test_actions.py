@@ -13,7 +13,7 @@ from bayes_grpo.common.text import StepName
 from bayes_grpo.diagnosis.actions import ACTIONS, advice, remedies_for
 from bayes_grpo.diagnosis.records import Finding
 from bayes_grpo.signals.thresholds import THRESHOLDS
-from tests.helpers.paths import there
+from tests.helpers.paths import not_none
 from tests.helpers.runs import make_run, steps
 from tests.helpers.selection import few
 
@@ -131,7 +131,7 @@ def test_a_fall_that_begins_at_a_resume_is_attributed_to_it_first():
     )
     assert any(x.kind == "go_back" for x in found.status.actions)
     assert found.evidence["resume"] == "a fall begins at step 61; the learning rate went from 1e-06 to 1e-05"
-    assert there(view(found).series).events["resumed"] == 61.0
+    assert not_none(view(found).series).events["resumed"] == 61.0
     for other in ((), (20.0,)):
         top = diagnose(replace(made, resumes=other)).status
         assert "resume" not in top.headline + top.action.sentence

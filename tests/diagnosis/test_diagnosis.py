@@ -15,7 +15,7 @@ from bayes_grpo.views.diagnosis import episodes
 from bayes_grpo.views.plots.diagnosis import plot_diagnosis
 from tests.diagnosis.conftest import ROWS
 from tests.helpers.command import call
-from tests.helpers.paths import there, view_of
+from tests.helpers.paths import not_none, view_of
 from tests.helpers.runs import make_run, steps
 from tests.helpers.shown import text_of
 
@@ -95,7 +95,7 @@ def test_a_reward_rises_or_rests_but_not_both_and_a_small_rise_is_none():
     rng = np.random.default_rng(5)
     up = np.r_[np.linspace(0.2, 0.8, 60), np.full(60, 0.8)] + 0.02 * rng.standard_normal(120)
     found = diagnose(make_run(steps(120), up, reward_low=0.0, reward_high=1.0))
-    whole = there(found.timeline)
+    whole = not_none(found.timeline)
     rise = next(e for e in whole.episodes if e.mode == "growing" and e.probable)
     assert rise.severity_text.startswith("the reward changed from 0.")
     rest = replace(rise, mode="plateaued", probability=0.55, severity_text="the reward is at 0.5")

@@ -9,7 +9,7 @@ import pytest
 from bayes_grpo import diagnose
 from bayes_grpo.diagnosis.mode import all_modes
 from bayes_grpo.logs.run import Run
-from tests.helpers.paths import there, view_of
+from tests.helpers.paths import not_none, view_of
 from tests.helpers.runs import evaluated, make_run, steps
 
 N = 60
@@ -87,7 +87,7 @@ def test_a_mode_holds_where_it_should_and_nowhere_else(mode):
     shares = []
     for made in CASES[mode.name]:
         view = view_of(made)
-        holds = there(mode.holds(view))
+        holds = not_none(mode.holds(view))
         assert holds.shape == view.reward.draws.shape
         assert holds.dtype == bool
         shares.append(float(holds[:, -1].mean()))
@@ -107,7 +107,7 @@ def test_a_share_of_draws_becomes_a_probability(mode):
 def test_a_mode_without_its_signal_has_the_rate_of_such_logs():
     found = diagnose(run(RISING))
     for mode in all_modes():
-        if mode.name in found.probability and not there(found.timeline).modes[mode.name].seen:
+        if mode.name in found.probability and not not_none(found.timeline).modes[mode.name].seen:
             assert found.probability[mode.name] == mode.chances.unseen
     assert "engine_gap" not in found.probability
     updates = defined("importance_ess", 0.1, "after to before the update")

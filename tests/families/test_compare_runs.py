@@ -25,7 +25,7 @@ from bayes_grpo.families.recipes import (
 from bayes_grpo.views.plots.runs import plot_compare_runs
 from tests.families.made import relaxing
 from tests.helpers.command import call
-from tests.helpers.paths import there
+from tests.helpers.paths import not_none
 
 RNG = np.random.default_rng(0)
 FORM, CORRECT = (relaxing(name, plateau=p, seed=i).reward for i, (name, p) in enumerate((("x", 0.3), ("y", 0.6))))
@@ -132,7 +132,7 @@ def test_every_run_has_its_levels_and_the_reason_of_its_status(tmp_path):
         ("B", "lost", 60, 60.0),
     ]
     healthy, collapsed = found.runs
-    assert healthy.levels.last == pytest.approx(there(diagnose(rising).paths).reward.now.mean(), abs=0.01)
+    assert healthy.levels.last == pytest.approx(not_none(diagnose(rising).paths).reward.now.mean(), abs=0.01)
     assert healthy.levels.first < healthy.levels.last
     assert collapsed.levels.best > 0.5
     assert collapsed.levels.last < 0.1
@@ -205,7 +205,7 @@ def test_seeds_that_differ_widen_the_spread():
 
 def test_further_seeds_are_few_for_a_clear_difference_and_none_are_enough_for_none():
     rng = np.random.default_rng(1)
-    clear = there(further_seeds(side(0.50), side(0.58), 0.2, PRIOR, rng))
+    clear = not_none(further_seeds(side(0.50), side(0.58), 0.2, PRIOR, rng))
     hidden = further_seeds(side(0.5, 0.5, 0.5, 0.5), side(0.5, 0.5, 0.5, 0.5), 0.2, PRIOR, rng)
     assert hidden is None or hidden > clear
 

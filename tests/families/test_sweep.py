@@ -19,7 +19,7 @@ from bayes_grpo.views.view import view
 from tests.families.made import relaxing, swept
 from tests.helpers.command import call
 from tests.helpers.pages import EXAMPLE
-from tests.helpers.paths import there
+from tests.helpers.paths import not_none
 from tests.helpers.runs import make_run, steps
 from tests.helpers.shown import text_of
 
@@ -125,7 +125,7 @@ def test_a_collapsed_run_of_three_is_named_at_once_and_no_chain_is_run(monkeypat
     assert document.answer == "1 of 3 runs collapsed: grpo_lr1em05 (learning rate 1e-05)."
     assert "it needs 3 runs without a collapse, found 2" in document.why
     assert document.do == "see what failed first: bayes-grpo diagnose grpo_lr1em05."
-    assert [row[0].text for row in there(document.table).rows][-1] == "grpo_lr1em05"
+    assert [row[0].text for row in not_none(document.table).rows][-1] == "grpo_lr1em05"
 
 
 def test_no_effect_rests_on_a_collapsed_run(monkeypatch):

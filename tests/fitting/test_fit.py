@@ -24,7 +24,7 @@ from bayes_grpo.regimes.built_in.oscillator import Oscillator
 from bayes_grpo.regimes.priors import resolve_priors
 from bayes_grpo.rows.padding import padded
 from bayes_grpo.rows.rows_of import rows_of
-from tests.helpers.paths import there
+from tests.helpers.paths import not_none
 from tests.helpers.runs import make_run
 
 
@@ -215,18 +215,18 @@ def test_quantities_that_move_with_the_prior_are_named_and_shown(fitted):
     named = line.split(": ")[1].split(" (")[0].split(", ")
     assert named == [r.name for r in summary.rows if r.moves_with_prior]
     assert set(named) - set(fitted.priors)
-    marks = {row[0].text: row[-1].text for row in there(view(summary).table).rows}
+    marks = {row[0].text: row[-1].text for row in not_none(view(summary).table).rows}
     for name in ("stiffness", "damping"):
         assert (marks[name] == "mostly the prior") == rows[name].rests_on_prior
     bound = replace(rows["stiffness"], prior_sensitivity=0.2, likelihood_sensitivity=0.1, mostly_prior=False)
     bound_rows = tuple(bound if r.name == "stiffness" else r for r in summary.rows)
-    shown = there(view(replace(summary, rows=bound_rows)).table)
+    shown = not_none(view(replace(summary, rows=bound_rows)).table)
     assert {row[0].text: row[-1].text for row in shown.rows}["stiffness"] == "mostly the prior"
 
 
 @pytest.mark.thorough
 def test_medians_under_another_prior_are_those_of_a_fit_with_it(run, fitted):
-    found = there(alternative_prior(fitted))
+    found = not_none(alternative_prior(fitted))
     assert found.usable
     other = {"damping_ratio": (found.other, fitted.priors["damping_ratio"].spread)}
     again = fit(run, "oscillator", priors=other, seed=2)

@@ -33,10 +33,10 @@ def fit_with(ratio: float, level: NoiseLevel | None = LEVEL, prior: float = 0.1)
 
 @pytest.mark.parametrize(("ratio", "words"), [(1.0, "times as much."), (0.3, "may repeat"), (2.0, "may be summed")])
 def test_a_departure_is_named(ratio, words):
-    said = measured(fit_with(ratio))
-    assert "0.1 of a typical row is expected from mean and groups (within about 22%)" in said
-    assert f"the rows show {ratio:.2f}" in said
-    assert words in said
+    message = measured(fit_with(ratio))
+    assert "0.1 of a typical row is expected from mean and groups (within about 22%)" in message
+    assert f"the rows show {ratio:.2f}" in message
+    assert words in message
 
 
 def test_nothing_is_said_where_nothing_is_known():
@@ -116,9 +116,9 @@ def test_the_first_sentence_is_what_the_run_has_reached(given, answer):
     assert summary_of(**given).why.startswith("Under a constant learning rate it would settle at 0.8 [0.7, 0.9].")
 
 
-@pytest.mark.parametrize(("rose", "now", "said"), [(1.0, 0.85, True), (1.0, 0.7, False), (0.6, 0.85, False)])
-def test_a_reward_that_has_grown_past_its_fixed_point_may_go_on_by_other_regimes(rose, now, said):
-    assert ("this regime sees no gain left" in summary_of(rose, now).why) == said
+@pytest.mark.parametrize(("rose", "now", "message"), [(1.0, 0.85, True), (1.0, 0.7, False), (0.6, 0.85, False)])
+def test_a_reward_that_has_grown_past_its_fixed_point_may_go_on_by_other_regimes(rose, now, message):
+    assert ("this regime sees no gain left" in summary_of(rose, now).why) == message
 
 
 @pytest.mark.parametrize(("growth", "rose", "shown"), [(1.0, 1.0, True), (0.0, 0.0, True), (0.0, 0.34, False)])

@@ -11,7 +11,7 @@ from bayes_grpo.fitting.window import FitWindow, fit_window, rows_to_fit
 from bayes_grpo.signals.loss import last_lost
 from bayes_grpo.signals.run_paths import reward_path
 from tests.helpers.cases import dipped_then_collapsed
-from tests.helpers.paths import there
+from tests.helpers.paths import not_none
 from tests.helpers.runs import make_run, rising_run, steps
 
 
@@ -26,8 +26,8 @@ def test_the_rows_since_a_collapse_are_fitted():
     run = dipped_then_collapsed()
     run = replace(run, reward=run.reward + np.where(run.step > 30, 0.02 * np.sin(run.step), 0.0))
     cut, window = rows_to_fit(run)
-    assert there(window.start_step) == pytest.approx(29.0, abs=1.0)
-    assert cut.step[0] > there(window.start_step)
+    assert not_none(window.start_step) == pytest.approx(29.0, abs=1.0)
+    assert cut.step[0] > not_none(window.start_step)
     assert window.reason.startswith("The reward fell from its best, 0.89 at step 25, to 0.01")
     assert window.lead.endswith(f"Since step {window.start_step:.0f}:")
 
@@ -61,7 +61,7 @@ def test_a_collapse_that_was_recovered_from_is_left_behind():
     reward = np.full(60, 0.8) + 0.02 * np.random.default_rng(0).standard_normal(60)
     reward[15:25] = 0.1
     window = fit_window(make_run(steps(60), reward, reward_low=0.0, reward_high=1.0))
-    assert 14 <= there(window.start_step) <= 26
+    assert 14 <= not_none(window.start_step) <= 26
     assert "recovered" in window.reason
 
 
@@ -73,7 +73,7 @@ def test_a_reward_that_swings_is_fitted_whole():
         reward[first : first + 4] -= 0.18
     reward[-4:] = (0.0, -0.03, -0.1, -0.32)
     run = make_run(step, reward)
-    lost = there(last_lost(there(reward_path(run, evaluation=False))))
+    lost = not_none(last_lost(not_none(reward_path(run, evaluation=False))))
     assert lost[1] == 195.0
     assert fit_window(run) == FitWindow()
 
@@ -88,7 +88,7 @@ def test_later_rows_keep_their_signals_and_evaluations():
     assert late.signals["kl"].tolist() == late.reward.tolist() == [5.0, 6.0, 7.0, 8.0, 9.0]
     assert late.eval_step.tolist() == [8.0]
     assert len(late.logged["kl"]) == len(late.environments["a"]) == 5
-    assert there(late.second_counter)[1].tolist() == late.step.tolist()
+    assert not_none(late.second_counter)[1].tolist() == late.step.tolist()
 
 
 def test_a_dip_in_a_few_rows_is_no_break():

@@ -13,20 +13,20 @@ from bayes_grpo.forecasting.events import COLLAPSE, RewardPaths
 from bayes_grpo.forecasting.mixture import REGAINED, Mixture, clip_recovery, freeze_after_schedule
 from bayes_grpo.signals.loss import fallen_in
 from tests.helpers.cases import dipped_then_collapsed
-from tests.helpers.paths import there
+from tests.helpers.paths import not_none
 from tests.helpers.runs import rising_run
 
 
 def fallen():
     run = dipped_then_collapsed()
-    return there(fallen_in(run, "reward"))
+    return not_none(fallen_in(run, "reward"))
 
 
 def test_where_a_held_out_score_is_logged_diagnosis_and_decision_go_back_to_its_best():
     run = dipped_then_collapsed()
     score = np.where(np.abs(run.step - 20.0) <= 1.0, 0.9, 0.1) + np.where(run.step == 20.0, 0.05, 0.0)
     scored = replace(run, eval_step=run.step, eval_reward=score)
-    found = there(fallen_in(scored, "reward"))
+    found = not_none(fallen_in(scored, "reward"))
     assert found.saved_step == pytest.approx(20.0, abs=1.0)
     assert found.saved_step < found.best_step
     assert (

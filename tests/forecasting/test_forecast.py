@@ -33,7 +33,7 @@ from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.schedule import PLAN_OVER, FutureGrid, RemainingRate, future_grid, grid_at
 from bayes_grpo.views.view import view
-from tests.helpers.paths import there
+from tests.helpers.paths import not_none
 from tests.helpers.runs import make_run, remaining, rising_run
 from tests.helpers.selection import few
 from tests.helpers.shown import text_of
@@ -147,7 +147,7 @@ def test_a_horizon_that_no_row_supports_is_a_caution():
     run = rising_run(reward_low=0.0, reward_high=1.0)
     assert view(summarize_forecast(of_run(run, 60, draws=200))).unchecked == ""
     far = summarize_forecast(of_run(run, 1e9, draws=200))
-    beyond = there(far.far)
+    beyond = not_none(far.far)
     assert (beyond.until, beyond.length) == (1e9, 40.0)
     assert view(far).unchecked.startswith("Caution: the horizon, step 1e+09, is more than ten times the log's length")
     assert view(replace(far, notes=(beyond.sentence,), far=None)).unchecked == ""

@@ -77,19 +77,19 @@ def test_impossible_rewards_are_named(found, value):
 
 
 @pytest.mark.parametrize(
-    ("rising", "falling", "said"),
+    ("rising", "falling", "message"),
     [(0.95, 0.0, "expected to rise"), (0.7, 0.1, "likely to rise"), (0.1, 0.6, "likely to fall"),
      (0.5, 0.4, "may rise (50%), fall (40%)"),
      (0.55, 0.05, "may rise (55%), fall (5%)"), (0.3, 0.15, "may rise (30%), fall (15%) or stay"),
      (0.2, 0.1, "likely to stay within 0.05"),
      (0.1, 0.05, "expected to stay within 0.05")],
 )  # fmt: skip
-def test_the_sentence_says_as_much_as_the_paths(found, rising, falling, said):
+def test_the_sentence_says_as_much_as_the_paths(found, rising, falling, message):
     n = len(found.latent)
     change = np.zeros(n)
     change[: round(rising * n)], change[n - round(falling * n) :] = 0.2, -0.2
     made = replace(found, latent_now=np.full(n, 0.5), latent=np.repeat(0.5 + change[:, None], found.latent.shape[1], 1))
-    assert said in summarize_forecast(made, threshold=0.05).sentence
+    assert message in summarize_forecast(made, threshold=0.05).sentence
 
 
 def test_where_the_learning_rate_has_ended_the_sentence_says_so_first(found):

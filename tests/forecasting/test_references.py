@@ -5,7 +5,7 @@ import pytest
 
 from bayes_grpo import forecast, read_log
 from bayes_grpo.forecasting.summary import summarize_forecast
-from tests.helpers.paths import there
+from tests.helpers.paths import not_none
 from tests.helpers.runs import rising_run
 from tests.references.made import runs_of_orders
 from tests.references.test_gather import written
@@ -25,12 +25,12 @@ def test_rows_to_come_scatter_less_about_where_reference_runs_put_them(folder):
     y = log.reward[24:]
     wrong = [np.abs(np.median(f.rows, axis=0) - y).mean() for f in (alone, beside)]
     assert wrong[1] < 0.85 * wrong[0]
-    used = there(beside.reference_runs)
+    used = not_none(beside.reference_runs)
     assert alone.reference_runs is None
     assert len(used.used) == 5
     assert used.share > 0.4
     assert len(used.same_order) == 5
-    assert 0.4 < there(used.order_share).median < 0.9
+    assert 0.4 < not_none(used.order_share).median < 0.9
     assert np.isclose(sum(beside.weights.values()), 1.0)
     assert beside.weights["reference_runs"] == used.share
     assert np.mean(beside.regime == "reference_runs") == pytest.approx(used.share)
@@ -44,4 +44,4 @@ def test_a_forecast_without_a_comparable_reference_run_is_its_own():
     run = rising_run(n=24)
     alone, beside = (forecast(run, 40.0, regimes=LAWS, draws=600, reference_runs=x) for x in (None, [run]))
     np.testing.assert_array_equal(alone.rows, beside.rows)
-    assert "none of the runs named can be compared" in there(beside.reference_runs).sentence
+    assert "none of the runs named can be compared" in not_none(beside.reference_runs).sentence

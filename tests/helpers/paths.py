@@ -9,7 +9,7 @@ from bayes_grpo.signals.path import fit_path as path_or_none
 from bayes_grpo.signals.run_paths import RunPaths
 
 
-def there[T](found: T | None) -> T:
+def not_none[T](found: T | None) -> T:
     """What was found, which has to be something."""
     assert found is not None
     return found
@@ -17,14 +17,14 @@ def there[T](found: T | None) -> T:
 
 def paths_of(run: Run) -> RunPaths:
     """Paths of a run that has a reward."""
-    return there(RunPaths.of(run))
+    return not_none(RunPaths.of(run))
 
 
 def view_of(run: Run) -> RunView:
     """View of a run that has a reward."""
-    return there(RunView.of(run))
+    return not_none(RunView.of(run))
 
 
 def fit_path(*args: Any, **kwargs: Any) -> SignalPath:
     """Path of a signal that has enough values."""
-    return there(path_or_none(*args, **kwargs))
+    return not_none(path_or_none(*args, **kwargs))

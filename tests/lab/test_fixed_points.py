@@ -10,13 +10,13 @@ from bayes_grpo.simulate.settings import Numbers, Structure
 from bayes_grpo.simulate.training import simulate
 from benchmarks.lab.fixed_points import find_fixed_point, linearized
 from benchmarks.lab.measure import bernoulli_group_noise
-from tests.helpers.paths import there
+from tests.helpers.paths import not_none
 
 
 def test_std_normalised_bandit_with_kl_penalty():
     structure = Structure(update="infinite_group")
     numbers = Numbers(kl_weight=2.0, advantage_epsilon=0.0)
-    point = there(find_fixed_point(structure, numbers, bernoulli_bandit()))
+    point = not_none(find_fixed_point(structure, numbers, bernoulli_bandit()))
     assert point.parameters[0] == pytest.approx(1.1788, abs=5e-5)
     assert point.curvature == pytest.approx(0.24755, abs=5e-6)
     z = point.parameters[0]
@@ -36,7 +36,7 @@ def test_std_normalised_bandit_with_kl_penalty():
 )
 def test_mean_only_bandit_is_held_where_the_penalty_says(update, numbers, reference, z):
     structure = Structure(advantage="mean", update=update, group_size=4)
-    point = there(find_fixed_point(structure, numbers, bernoulli_bandit(-0.5, reference)))
+    point = not_none(find_fixed_point(structure, numbers, bernoulli_bandit(-0.5, reference)))
     p = 1 / (1 + np.exp(-z))
     assert point.parameters[0] == pytest.approx(z - reference, rel=1e-8)
     assert point.reward == pytest.approx(p, rel=1e-8)
@@ -53,7 +53,7 @@ def test_softmax_has_one_flat_direction_and_its_boltzmann_fixed_point():
     reward = np.array([0.1, 0.5, 0.9])
     start = np.array([1.0, 1.0, -2.0])
     structure = Structure(advantage="mean", update="infinite_group")
-    point = there(find_fixed_point(structure, Numbers(kl_weight=0.3), softmax_bandit(reward, start)))
+    point = not_none(find_fixed_point(structure, Numbers(kl_weight=0.3), softmax_bandit(reward, start)))
     boltzmann = np.exp(start + reward / 0.3)
     assert point.reward == pytest.approx(reward @ boltzmann / boltzmann.sum(), rel=1e-7)
     spectrum = np.array(point.spectrum)
@@ -65,7 +65,7 @@ def test_curvature_is_the_decay_rate_of_a_simulated_run():
     structure = Structure(n_steps=800, advantage="mean", update="expected", group_size=4)
     environment = contextual_bandit(np.random.default_rng(0), n_prompts=8, n_skills=1, n_memory=0)
     numbers = Numbers(learning_rate=0.2, kl_weight=0.5)
-    point = there(find_fixed_point(structure, numbers, environment))
+    point = not_none(find_fixed_point(structure, numbers, environment))
     batch = simulate(structure, numbers, environment, [0], double=True)
     away = np.abs(batch.true_reward[0] - point.reward)
     rate = np.log(away[500] / away[700]) / 200
@@ -77,8 +77,8 @@ def test_adam_curvature_is_preconditioned():
     numbers = Numbers(learning_rate=0.02, momentum=0.9, kl_weight=0.5)
     batch = simulate(structure, numbers, bernoulli_bandit(-1.0), [0])
     run = batch._replace(**{name: value[0] for name, value in batch._asdict().items()})
-    plain = there(find_fixed_point(structure, numbers, bernoulli_bandit(-1.0)))
-    near = there(linearized(run, structure, numbers, bernoulli_bandit(-1.0)))
+    plain = not_none(find_fixed_point(structure, numbers, bernoulli_bandit(-1.0)))
+    near = not_none(linearized(run, structure, numbers, bernoulli_bandit(-1.0)))
     scale = 1 / (np.sqrt(run.final_second_moment[0] / (1 - 0.999**200)) + 1e-8)
     assert near.point.curvature == pytest.approx(plain.curvature * scale, rel=1e-4)
     assert near.gain == pytest.approx(0.1 * 0.02 * near.point.curvature)

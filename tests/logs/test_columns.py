@@ -52,7 +52,7 @@ def test_every_column_can_be_named(write, name):
 
 
 @pytest.mark.parametrize(
-    ("columns", "error", "said"),
+    ("columns", "error", "message"),
     [
         ({"entropi": "x"}, SettingError, r"columns: expected a column among step, reward, heldout, .*found 'entropi'"),
         ({"entropy": 3}, SettingError, r"columns: expected a key of the log for entropy, found 3"),
@@ -64,8 +64,8 @@ def test_every_column_can_be_named(write, name):
         ),
     ],
 )
-def test_what_names_no_column_is_refused(write, columns, error, said):
-    with pytest.raises(error, match=said):
+def test_what_names_no_column_is_refused(write, columns, error, message):
+    with pytest.raises(error, match=message):
         bg.read_log(write("log.jsonl", rows()), columns=columns)
 
 
@@ -92,8 +92,8 @@ def test_an_action_names_the_column_that_is_there():
     from bayes_grpo.diagnosis.actions import ACTIONS
 
     facts = SimpleNamespace(view=SimpleNamespace(run=SimpleNamespace(suggested={"kl": ("ref_divergence",)})))
-    said = [action_clause(ACTIONS[name].of(cast(Any, facts))) for name in ("log KL", "log evaluation")]
-    assert said == [
+    message = [action_clause(ACTIONS[name].of(cast(Any, facts))) for name in ("log KL", "log evaluation")]
+    assert message == [
         "name the column with --column kl=ref_divergence if it is the right one",
         "log an evaluation reward every 10 to 20 steps",
     ]

@@ -104,7 +104,7 @@ def test_all_that_take_a_run_take_what_makes_one(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("held", "said"),
+    ("held", "message"),
     [
         ([], "found an empty list"),
         (7, "expected the path of a log, several, or rows of metrics, found int"),
@@ -117,8 +117,8 @@ def test_all_that_take_a_run_take_what_makes_one(tmp_path):
         ([{"a": 1}, 3], "expected a train reward"),
     ],
 )
-def test_what_is_no_run_is_refused(held, said):
-    with pytest.raises(LogReadError, match=said):
+def test_what_is_no_run_is_refused(held, message):
+    with pytest.raises(LogReadError, match=message):
         bg.read_log(held)
 
 

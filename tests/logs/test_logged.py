@@ -8,7 +8,7 @@ import pytest
 from bayes_grpo.diagnosis.plausibility import share_without_spread_of
 from bayes_grpo.logs import read_log
 from bayes_grpo.logs.assembling import run_of
-from tests.helpers.paths import there
+from tests.helpers.paths import not_none
 
 NAN = math.nan
 ROWS = [
@@ -44,7 +44,7 @@ def test_a_step_is_said_with_both_counters():
     run = read_log(rows)
     assert run.step_counter == "optimizer step"
     assert str(run.step_name(21)) == "step 21 (grpo_step 6)"
-    second = there(run.until(20).second_counter)
+    second = not_none(run.until(20).second_counter)
     assert second[1].tolist() == [1, 2, 3, 4, 5]
 
 

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from bayes_grpo.references.gather import gather_references
 from bayes_grpo.references.transfer import _conditioned, read_jointly, transfer_forecast
 from bayes_grpo.rows.rows_of import rows_of
-from tests.helpers.paths import there
+from tests.helpers.paths import not_none
 from tests.references.made import runs_of_orders
 
 
@@ -36,7 +36,7 @@ def test_conditioning_is_that_of_a_normal():
 def test_future_rows_are_predicted_where_runs_are_alike():
     runs = runs_of_orders([0] * 6, rows=60, share=0.7, seed=4)
     known = read(runs)
-    found = there(known.transfer_forecast(runs[0].step[30:], runs[0].window[30:]))
+    found = not_none(known.transfer_forecast(runs[0].step[30:], runs[0].window[30:]))
     assert found.gain > 3.0
     latent, rows = found.paths(400, np.random.default_rng(0))
     y = runs[0].reward[30:]
@@ -47,7 +47,7 @@ def test_future_rows_are_predicted_where_runs_are_alike():
     assert latent.shape == rows.shape == (400, 30)
     later = replace(runs[0], reward=np.where(np.arange(60) < 30, runs[0].reward, 0.0))
     same = read([later, *runs[1:]]).transfer_forecast(runs[0].step[30:], runs[0].window[30:])
-    assert_allclose(there(same).mean, found.mean)
+    assert_allclose(not_none(same).mean, found.mean)
 
 
 def test_reference_runs_that_end_with_the_run_say_nothing():

@@ -206,14 +206,14 @@ def test_a_fixed_point_with_any_prior_is_sampled_and_read_again(run, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "message"),
     [
         ({k: v for k, v in VALUES.items() if k != "fixed_point"}, "without fixed_point"),
         (VALUES | {"stiffness": 1.0}, "'stiffness'"),
     ],
 )
-def test_values_that_do_not_fit_are_named(values, said, table):
-    with pytest.raises(SettingError, match=said):
+def test_values_that_do_not_fit_are_named(values, message, table):
+    with pytest.raises(SettingError, match=message):
         EXPONENTIAL.distribution(values, padded(table))
 
 
@@ -237,7 +237,7 @@ FIXED = "number above 0 to fix relaxation_time at"
 
 
 @pytest.mark.parametrize(
-    ("name", "prior", "said"),
+    ("name", "prior", "message"),
     [
         ("relaxation_time", dist.Normal(1.0, 1.0), "is positive, but Normal puts 1"),
         ("relaxation_time", dist.Normal(-50.0, 1.0), "is positive, but most of Normal"),
@@ -252,8 +252,8 @@ FIXED = "number above 0 to fix relaxation_time at"
         *(("relaxation_time", value, FIXED) for value in (-1.0, 0, float("nan"), dist.Delta(-3.0))),
     ],
 )
-def test_priors_that_cannot_be_are_refused(name, prior, said, table):
-    with pytest.raises(PriorError, match=said):
+def test_priors_that_cannot_be_are_refused(name, prior, message, table):
+    with pytest.raises(PriorError, match=message):
         resolve_priors(EXPONENTIAL, table, {name: prior})
 
 

@@ -21,7 +21,7 @@ from bayes_grpo.rows.known_noise import (
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.schedule import FutureGrid
 from tests.helpers.claims import kept
-from tests.helpers.paths import there
+from tests.helpers.paths import not_none
 from tests.helpers.runs import make_run, steps
 
 N, G, B, P, RHO = 400, 8, 16, 0.3, 0.4
@@ -58,7 +58,7 @@ TRUE = np.sqrt(P * (1 - P) * (1 + (G - 1) * RHO) / (B * G))
 
 @pytest.mark.parametrize("signals", [("frac_reward_zero_std",), ("reward_std",)])
 def test_groups_say_how_alike_completions_are(signals):
-    level = there(row_noise(logged(completions(), *signals, **BATCH), np.ones(N, bool))[1])
+    level = not_none(row_noise(logged(completions(), *signals, **BATCH), np.ones(N, bool))[1])
     assert level.evidence == BY_GROUPS.name
     assert level.sd == pytest.approx(TRUE, rel=0.06)
     assert level.design == pytest.approx(1 + (G - 1) * RHO, rel=0.1)
@@ -71,7 +71,7 @@ def test_without_groups_a_typical_likeness_stands_in():
         (logged(completions(), **BATCH), BY_LEVEL),
         (logged(3.0 * completions() - 1.0, "reward_std", kind="total", **BATCH), BY_SPREAD),
     ):
-        level = there(row_noise(run, np.ones(N, bool))[1])
+        level = not_none(row_noise(run, np.ones(N, bool))[1])
         assert level.evidence == evidence.name
         scale = 3.0 if evidence is BY_SPREAD else 1.0
         assert abs(np.log(level.sd / scale / TRUE)) < 2.0 * evidence.spread
@@ -89,7 +89,7 @@ def test_a_log_that_says_nothing_changes_nothing():
 
 def test_prompts_that_come_back_are_a_departure_and_cost_certainty():
     table = rows_of(logged(completions(again=True), "frac_reward_zero_std", **BATCH))
-    level = there(table.level)
+    level = not_none(table.level)
     assert level.departure < -max(0.3, level.expected_departure)
     prior = resolve_priors(get_regime("flat"), table)["observation_sd"]
     assert prior.spread > 2.0 * BY_GROUPS.spread
@@ -100,7 +100,7 @@ def test_the_prior_is_the_prediction():
     table = rows_of(logged(completions(n=60), "frac_reward_zero_std", **BATCH))
     for name in ("flat", "oscillator", "exponential", "logistic"):
         prior = resolve_priors(get_regime(name), table)["observation_sd"]
-        assert (prior.median, prior.spread) == (there(table.level).sd, there(table.level).prior_spread)
+        assert (prior.median, prior.spread) == (not_none(table.level).sd, not_none(table.level).prior_spread)
 
 
 def test_noise_follows_the_level():
@@ -108,17 +108,17 @@ def test_noise_follows_the_level():
     y = np.random.default_rng(1).binomial(64, p) / 64
     table = rows_of(make_run(steps(200), y, **BATCH))
     wanted = p * (1 - p)
-    np.testing.assert_allclose(there(table.noise), wanted / np.exp(np.log(wanted).mean()), rtol=0.25)
+    np.testing.assert_allclose(not_none(table.noise), wanted / np.exp(np.log(wanted).mean()), rtol=0.25)
     later = FutureGrid(np.array([201.0, 202.0]), np.ones(2), np.ones(2), np.ones(2))
     longer = table.extended(*later[:4])
-    np.testing.assert_array_equal(there(longer.noise)[-2:], there(table.noise)[-1])
+    np.testing.assert_array_equal(not_none(longer.noise)[-2:], not_none(table.noise)[-1])
 
 
 def test_blocks_of_rows_measure_better():
     run = logged(completions(), "frac_reward_zero_std", **BATCH)
     whole, blocked = rows_of(run), rows_of(run, max_rows=100)
-    assert there(blocked.level).sd == pytest.approx(0.5 * there(whole.level).sd)
-    assert len(there(blocked.noise)) == 100
+    assert not_none(blocked.level).sd == pytest.approx(0.5 * not_none(whole.level).sd)
+    assert len(not_none(blocked.noise)) == 100
 
 
 def test_scatter_of_noise_about_a_course():
@@ -152,10 +152,10 @@ def test_the_numbers_are_those_that_were_measured():
 def test_a_batch_says_the_noise_of_few_rows_and_a_spread_its_least():
     """Of 200 short logs of one policy, the expected noise is theirs within what it says of itself."""
     runs = [logged(completions(seed, n=3), "reward_std", **BATCH) for seed in range(200)]
-    found = [there(expected_noise(run)) for run in runs]
+    found = [not_none(expected_noise(run)) for run in runs]
     assert abs(np.mean(np.log([x.sd / TRUE for x in found]))) < BY_LEVEL.spread
     assert not any(x.at_least for x in found)
-    alone = there(expected_noise(logged(completions(n=3), "reward_std")))
+    alone = not_none(expected_noise(logged(completions(n=3), "reward_std")))
     assert alone.at_least
     assert alone.sd == pytest.approx(ROW_OVER_SPREAD * np.sqrt(np.mean(runs[0].signals["reward_std"] ** 2)))
     assert expected_noise(logged(completions(n=3))) is None

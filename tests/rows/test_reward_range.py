@@ -17,7 +17,7 @@ def settings(**stated):
 
 
 @pytest.mark.parametrize(
-    ("values", "stated", "low", "high", "said"),
+    ("values", "stated", "low", "high", "message"),
     [
         (SHARES, {}, 0.0, 1.0, "reward_low, reward_high"),
         (POINTS, {}, -math.inf, math.inf, ""),
@@ -30,11 +30,11 @@ def settings(**stated):
         (np.array([]), {}, -math.inf, math.inf, ""),
     ],
 )
-def test_levels_need_both_ends(values, stated, low, high, said):
+def test_levels_need_both_ends(values, stated, low, high, message):
     found = both_ends(values, settings(**stated))
     assert (found.low, found.high) == (low, high)
-    assert said in found.assumed
-    assert bool(said) == bool(found.assumed)
+    assert message in found.assumed
+    assert bool(message) == bool(found.assumed)
 
 
 def test_a_forecast_takes_one_end_alone():

@@ -9,7 +9,7 @@ from bayes_grpo.common.errors import FitError
 from bayes_grpo.rows.padding import bucket, padded, shared
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.schedule import decay, schedule_of
-from tests.helpers.paths import there
+from tests.helpers.paths import not_none
 from tests.helpers.runs import make_run, rising_run, steps
 
 
@@ -31,7 +31,7 @@ def test_constant_fields_become_scalars_or_vanish():
     rows = padded(rows_of(make_run([1, 2, 3, 4, 5], [1.1, 1.2, 1.3, 1.2, 1.4])))
     assert rows.y.shape == (32,)
     assert np.isnan(rows.y[5:]).all()
-    assert np.shape(there(rows.window)) == ()
+    assert np.shape(not_none(rows.window)) == ()
     assert rows.gap is None
     assert rows.rate is None
     assert rows.weight is None

@@ -13,7 +13,7 @@ from bayes_grpo.diagnosis.mode import timeline_of
 from bayes_grpo.logs.run import Run
 from bayes_grpo.signals.parts import parts_of, weights_of
 from tests.diagnosis.conftest import ROWS
-from tests.helpers.paths import paths_of, there, view_of
+from tests.helpers.paths import not_none, paths_of, view_of
 from tests.helpers.runs import make_run, steps
 
 RNG = np.random.default_rng(0)
@@ -33,7 +33,7 @@ def test_reward_functions_have_trends_shares_and_falls():
     assert found["task"].share.median == pytest.approx(1.25, abs=0.02)
     assert found["style"].share.high < 0.0
     assert found["task"].falls_since is None
-    assert 40 <= there(found["style"].falls_since) <= 60
+    assert 40 <= not_none(found["style"].falls_since) <= 60
     assert list(found) == ["task", "style"]
 
 

@@ -10,7 +10,7 @@ from bayes_grpo.signals.loss import fallen_in, fallen_of, last_lost, rows_collap
 from bayes_grpo.signals.path import PATH_BLOCKS
 from bayes_grpo.signals.path import fit_path as path_or_none
 from bayes_grpo.signals.run_paths import SpentRate, best_checkpoint, reward_path, spent_rate
-from tests.helpers.paths import fit_path, paths_of, there
+from tests.helpers.paths import fit_path, not_none, paths_of
 from tests.helpers.runs import evaluated, make_run, steps
 
 NOISE = np.random.default_rng(0).standard_normal(120)
@@ -140,16 +140,16 @@ def test_the_best_is_where_the_mean_is_highest_and_never_before_its_rows():
 
 def test_what_is_fallen_and_where_to_go_back_to():
     path = share(COLLAPSED, low=0.0, high=1.0)
-    found = there(fallen_of(path))
+    found = not_none(fallen_of(path))
     assert (found.best_step, found.saved_step, found.at_once) == (path.best_step, path.best_step, False)
     assert found.best > 0.7 > 0.15 > found.now
-    scored = there(fallen_of(path, 20.0))
+    scored = not_none(fallen_of(path, 20.0))
     assert (scored.saved_step, scored.saved) == (20.0, pytest.approx(0.49, abs=0.05))
     run = make_run(steps(60), COLLAPSED, evals=evaluated([10.0, 20.0, 30.0, 60.0], [0.2, 0.5, 0.3, 0.1]))
-    assert there(fallen_in(run, "reward")).saved_step == 20.0
+    assert not_none(fallen_in(run, "reward")).saved_step == 20.0
     assert fallen_of(share(UP)) is None
     assert fallen_in(make_run(steps(40), UP), "reward") is None
-    lost = there(fallen_of(share([0.5, 0.5, *np.zeros(58)])))
+    lost = not_none(fallen_of(share([0.5, 0.5, *np.zeros(58)])))
     assert (lost.at_once, lost.best, lost.now) == (True, pytest.approx(0.5, abs=0.02), pytest.approx(0.0, abs=0.01))
 
 
@@ -158,7 +158,7 @@ def test_a_loss_that_is_over_is_no_fall_and_has_its_rows():
     y[20:32] = 0.05
     path = share(y, low=0.0, high=1.0)
     assert fallen_of(path) is None
-    first, last = there(last_lost(path))
+    first, last = not_none(last_lost(path))
     assert (first, last) == (pytest.approx(21.0, abs=1.0), pytest.approx(32.0, abs=1.0))
     assert last_lost(share(UP)) is None
 

@@ -7,7 +7,7 @@ from bayes_grpo.common.errors import SettingError
 from bayes_grpo.dynamics.reduction import onset_of_oscillation
 from bayes_grpo.simulate.scenarios import SCENARIOS, simulate_scenario
 from benchmarks.lab.fixed_points import linearized
-from tests.helpers.paths import there
+from tests.helpers.paths import not_none
 
 FAILURES = {
     "unstable": "dynamical_instability",
@@ -18,7 +18,7 @@ FAILURES = {
 
 
 def near(run):
-    return there(linearized(run.trajectory, run.structure, run.numbers, run.environment))
+    return not_none(linearized(run.trajectory, run.structure, run.numbers, run.environment))
 
 
 SHOWS = {

@@ -21,7 +21,7 @@ from bayes_grpo.watching.result import Update, Watching
 from bayes_grpo.watching.watch import update_of
 from tests.helpers.command import printed_by
 from tests.helpers.pages import ROOT
-from tests.helpers.paths import there
+from tests.helpers.paths import not_none
 from tests.helpers.selection import few
 
 HEAVY = ("jax", "numpyro", "arviz", "scipy", "pandas", "matplotlib")
@@ -67,7 +67,7 @@ linux = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks a
 
 
 @pytest.fixture(scope="module")
-def beside() -> Iterator[Background]:
+def running() -> Iterator[Background]:
     """A process that has made its first update."""
     background = started(horizon=80, every=0.0)
     background.add(rows(1, 30))
@@ -77,11 +77,11 @@ def beside() -> Iterator[Background]:
 
 
 @pytest.mark.thorough
-def test_the_process_says_what_this_one_would(beside: Background):
-    mine, theirs = update_of(run_of(rows(1, 30)), Watching(horizon=80))[0], there(beside.latest())
+def test_the_process_says_what_this_one_would(running: Background):
+    mine, theirs = update_of(run_of(rows(1, 30)), Watching(horizon=80))[0], not_none(running.latest())
     assert theirs.probability == pytest.approx(mine.probability)
-    assert there(theirs.outlook).at_horizon == pytest.approx(there(mine.outlook).at_horizon)
-    assert there(theirs.outlook).until == 80
+    assert not_none(theirs.outlook).at_horizon == pytest.approx(not_none(mine.outlook).at_horizon)
+    assert not_none(theirs.outlook).until == 80
 
 
 @pytest.mark.thorough
@@ -94,7 +94,7 @@ def test_alarms_are_kept_and_who_waits_does_not_wait_for_the_pause_between_two_u
     assert updated(background) is None
     for first, last in ((0, 40), (40, 80), (80, 81)):
         background.add(fallen[first:last])
-        update = there(updated(background))
+        update = not_none(updated(background))
         assert update.rows == last
     assert update.alarms == ()
     assert [alarm.finding for alarm in background.alarms] == ["dynamical_instability"]
@@ -118,21 +118,21 @@ def test_importing_and_feeding_it_brings_nothing_heavy_into_the_trainers_process
 
 @pytest.mark.thorough
 @linux
-def test_a_row_is_taken_while_the_process_stands_still_and_none_is_lost(beside: Background):
-    pid, before = there(beside.pid), there(beside.latest())
+def test_a_row_is_taken_while_the_process_stands_still_and_none_is_lost(running: Background):
+    pid, before = not_none(running.pid), not_none(running.latest())
     os.kill(pid, signal.SIGSTOP)
     try:
-        beside.add(rows(31, 2_000))  # many times what a pipe holds
-        assert beside.latest() is before
+        running.add(rows(31, 2_000))  # many times what a pipe holds
+        assert running.latest() is before
     finally:
         os.kill(pid, signal.SIGCONT)
-    assert there(updated(beside)).rows == 2_000
+    assert not_none(updated(running)).rows == 2_000
 
 
 @linux
 def test_close_leaves_nothing_running():
     background = started()
-    pid = there(background.pid)
+    pid = not_none(background.pid)
     assert not gone(pid)
     background.add(rows(1, 3))
     background.close()
@@ -177,7 +177,7 @@ def test_the_process_ends_with_a_trainer_that_is_killed_and_leaves_no_file(forks
 def test_a_process_that_dies_is_one_warning():
     background = started()
     background.add(rows(1, 1))
-    os.kill(there(background.pid), signal.SIGKILL)
+    os.kill(not_none(background.pid), signal.SIGKILL)
     with pytest.warns(BayesGrpoWarning, match=r"no more updates: .* ended with code -9"):
         updated(background)
     with warnings.catch_warnings(action="error"):

@@ -25,7 +25,7 @@ from bayes_grpo.training.background import BackgroundSetup
 from bayes_grpo.training.callback import AGREEING, SENTENCE, Watcher, entries_of, trainer_facts
 from bayes_grpo.watching.result import Alarm, Outlook, Update
 from tests.helpers.pages import DOCS
-from tests.helpers.paths import there
+from tests.helpers.paths import not_none
 
 HERE = Interval(0.5, 0.4, 0.6, 0.9)
 QUESTION = {"cost_per_step": 1.0, "value_per_reward": 100.0}
@@ -111,8 +111,8 @@ class Training:
         return self.state.log_history[-1]
 
 
-class Beside:
-    """In the place of the process beside: it answers with what a test has laid ready."""
+class FakeBackground:
+    """In the place of the background process: it answers with the update that a test gives it."""
 
     def __init__(self, setup: BackgroundSetup, threads: int | None) -> None:
         self.setup, self.rows, self.closed, self.waited = setup, [], False, 0.0
@@ -134,18 +134,18 @@ class Beside:
     def close(self) -> None:
         self.closed = True
 
-    def says(self, update: Update) -> None:
+    def answer_with(self, update: Update) -> None:
         self.update = update
         self.alarms += update.alarms
 
 
-made: list[Beside] = []
+made: list[FakeBackground] = []
 
 
 @pytest.fixture(autouse=True)
-def nobody_beside(monkeypatch):
+def fake_background(monkeypatch):
     made.clear()
-    monkeypatch.setattr(module, "Background", Beside)
+    monkeypatch.setattr(module, "Background", FakeBackground)
 
 
 def update(step: float, stop: float | None = None, alarms: tuple[Alarm, ...] = (), rows: int = 50) -> Update:
@@ -191,11 +191,11 @@ def alarm(finding: str = "policy_concentration", step: float = 5.0) -> Alarm:
 
 def test_rows_go_beside_and_updates_come_into_rows_that_reporting_callbacks_see_and_checkpoints_keep():
     training = Training(Watcher())
-    (beside,) = made
+    (background,) = made
     training.step(reward=0.5, entropy=1.0, text="words", nothing=None)
-    assert beside.rows == [{"reward": 0.5, "entropy": 1.0, "step": 1.0}]
+    assert background.rows == [{"reward": 0.5, "entropy": 1.0, "step": 1.0}]
     assert training.reporter.seen[-1] == {"reward": 0.5, "entropy": 1.0, "text": "words", "nothing": None}
-    beside.says(update(1))
+    background.answer_with(update(1))
     row = training.step(reward=0.6)
     assert training.reporter.seen[-1] | {"step": 2} == row
     assert row["bayes_grpo/step"] == 1
@@ -208,35 +208,35 @@ def test_rows_go_beside_and_updates_come_into_rows_that_reporting_callbacks_see_
     assert "bayes_grpo/stop_at" not in row  # nobody asked
     assert json.loads(json.dumps(row, allow_nan=False)) == row
     assert "bayes_grpo/step" not in training.step(reward=0.7)  # the same update is not written twice
-    assert all(not key.startswith("bayes_grpo/") for sent in beside.rows for key in sent)
+    assert all(not key.startswith("bayes_grpo/") for sent in background.rows for key in sent)
 
 
 def test_words_are_written_with_an_alarm_with_a_change_of_the_advice_and_at_the_end():
     training = Training(Watcher(costs=QUESTION, finish=7.0))
-    (beside,) = made
-    said = []
+    (background,) = made
+    written = []
     for i, (stop, alarms) in enumerate([(90.0, ()), (90.0, (alarm(),)), (3.0, ()), (4.0, ()), (90.0, ())], 1):
-        beside.says(update(i, stop, alarms))
+        background.answer_with(update(i, stop, alarms))
         row = training.step(reward=0.5)
-        said.append("bayes_grpo/sentence" in row)
+        written.append("bayes_grpo/sentence" in row)
         assert row["bayes_grpo/stop_now"] == float(stop <= i)
         assert ("bayes_grpo/alarm/policy_concentration" in row) == bool(alarms)
         assert row.get("bayes_grpo/sentence", "").count("ALARM") == len(alarms)
-    assert said == [False, True, True, False, True]
-    assert beside.waited == 0
-    beside.says(update(6, 90.0))
+    assert written == [False, True, True, False, True]
+    assert background.waited == 0
+    background.answer_with(update(6, 90.0))
     assert "The reward is likely to rise" in training.step(train_runtime=1.0, total_flos=0.0)["bayes_grpo/sentence"]
-    assert beside.waited == 7.0
+    assert background.waited == 7.0
     assert "bayes_grpo/sentence" in training.step(train_runtime=1.0, total_flos=0.0)  # although a row has the update
     training.call("on_train_end")
-    assert beside.closed
+    assert background.closed
 
 
 def test_alarms_of_updates_that_no_row_was_there_for_are_not_lost():
     training = Training(Watcher())
-    (beside,) = made
-    beside.says(update(1, alarms=(alarm(),)))
-    beside.says(update(2))
+    (background,) = made
+    background.answer_with(update(1, alarms=(alarm(),)))
+    background.answer_with(update(2))
     row = training.step(reward=0.5)
     assert row["bayes_grpo/alarm/policy_concentration"] == 0.95
     assert row["bayes_grpo/sentence"].startswith("ALARM: Gone. Step 2,")
@@ -254,9 +254,9 @@ def test_a_resumed_training_hands_over_its_rows_up_to_the_checkpoint_and_the_ala
     history = [{"step": i, "reward": 0.1 * i, "bayes_grpo/step": i - 1.0} for i in range(1, 9)]
     history[3]["bayes_grpo/alarm/policy_concentration"] = 0.95
     Training(Watcher(), State(global_step=6, log_history=history))
-    (beside,) = made
-    assert [row["step"] for row in beside.rows] == [1, 2, 3, 4, 5, 6]
-    assert beside.setup.memory.alarmed == {"policy_concentration": 3.0}
+    (background,) = made
+    assert [row["step"] for row in background.rows] == [1, 2, 3, 4, 5, 6]
+    assert background.setup.memory.alarmed == {"policy_concentration": 3.0}
 
 
 # Settings
@@ -298,8 +298,8 @@ def test_an_option_that_is_none_is_refused_before_training(options, found):
 
 def stopped_at(training: Training, updates: list[Update]) -> int | None:
     """Step at whose end the training was told to stop, where each update comes before a step."""
-    for said in updates:
-        made[-1].says(said)
+    for latest in updates:
+        made[-1].answer_with(latest)
         training.step(reward=0.5)
         if training.control.should_training_stop:
             return training.state.global_step
@@ -316,7 +316,7 @@ DECISION = {"stop": "decision", "costs": QUESTION}
         (DECISION, [update(i, stop=i if i % AGREEING else 90) for i in range(1, 12)], None),
         (DECISION, [update(i, stop=i, rows=i) for i in range(1, 12)], None),
         (DECISION | {"stop": True}, [update(i, stop=min(i, 4)) for i in range(1, 12)], AGREEING + 1),
-        ({"stop": lambda said: said.step >= 5}, [update(i) for i in range(1, 9)], 6),
+        ({"stop": lambda latest: latest.step >= 5}, [update(i) for i in range(1, 9)], 6),
     ],
     ids=["an alarm", "advice that wavers", "of few rows", "the same several times in a row", "a rule of one's own"],
 )
@@ -335,7 +335,7 @@ def test_a_failure_of_ours_is_one_warning_then_silence(event, monkeypatch):
         raise RuntimeError("broken")
 
     training = Training(Watcher(stop=True))
-    monkeypatch.setattr(Beside, event, fail)
+    monkeypatch.setattr(FakeBackground, event, fail)
     with pytest.warns(BayesGrpoWarning, match="no more updates in the log: RuntimeError: broken"):
         training.step(reward=0.5, **({"total_flos": 0.0} if event == "wait" else {}))
     with warnings.catch_warnings(action="error"):
@@ -347,14 +347,14 @@ def test_a_failure_of_ours_is_one_warning_then_silence(event, monkeypatch):
 
 @pytest.mark.filterwarnings("error")
 def test_a_rule_that_fails_does_not_stop_and_does_not_raise():
-    training = Training(Watcher(stop=lambda said: said.missing))  # pyright: ignore[reportAttributeAccessIssue]
+    training = Training(Watcher(stop=lambda latest: latest.missing))  # pyright: ignore[reportAttributeAccessIssue]
     assert stopped_at(training, [update(i) for i in range(1, 5)]) is None
 
 
 @pytest.mark.filterwarnings("error")
 def test_a_callback_that_was_only_added_still_writes_into_the_log_history():
     training = Training(Watcher(), attached=False)
-    made[0].says(update(1))
+    made[0].answer_with(update(1))
     row = training.step(reward=0.5)
     assert row["bayes_grpo/step"] == 1
     assert training.reporter.seen == [{"reward": 0.5}]
@@ -421,7 +421,7 @@ SECTIONS = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", (DOCS / "live.md").re
 def test_every_key_of_the_table_is_one_that_we_write():
     kept = update(5, stop=9.0)
     status = Status("fine", Finding(kind="rising", probability=0.8), Action(kind="go_on"))
-    kept = replace(kept, status=status, outlook=replace(there(kept.outlook), take=4.0))
+    kept = replace(kept, status=status, outlook=replace(not_none(kept.outlook), take=4.0))
     written = {*entries_of(kept, (alarm(),)), SENTENCE}
     told = re.findall(r"`bayes_grpo/([\w/]+)`", SECTIONS["TRL, unsloth, ms-swift"])
     told = [name for name in told if name != "p/reward_hacking"]  # the stand-in has two answers

@@ -17,7 +17,7 @@ from bayes_grpo.forecasting.summary import summarize_forecast
 from bayes_grpo.views.diagnosis import evaluation_line
 from bayes_grpo.views.terminal import sparkline
 from bayes_grpo.views.view import view
-from tests.helpers.paths import there
+from tests.helpers.paths import not_none
 from tests.helpers.runs import FEW, evaluated, make_run, rising_run, steps
 from tests.helpers.selection import few
 from tests.helpers.shown import text_of
@@ -55,7 +55,7 @@ def test_the_first_screen_answers_in_few_words(kind: str):
 def test_a_fit_shows_six_quantities_and_all_of_them_on_request():
     result = summarize(fit(rising_run(), "exponential", sampler=FEW))
     document = view(result)
-    assert len(there(document.table).rows) <= 6
+    assert len(not_none(document.table).rows) <= 6
     assert len(document.answer.split()) <= MOST_ANSWER
     assert words_before_the_table(document) <= MOST_BEFORE
     few, everything = (text_of(result, details=d) for d in (False, True))

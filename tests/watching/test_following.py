@@ -16,7 +16,7 @@ from bayes_grpo.common.errors import LogReadError, SettingError
 from bayes_grpo.logs.run import Run
 from bayes_grpo.watching.following import PATIENCE, Following, stamp_of
 from tests.helpers import stores, writer
-from tests.helpers.paths import there
+from tests.helpers.paths import not_none
 from tests.helpers.selection import few
 from tests.helpers.writer import line_of, reward_at
 
@@ -27,7 +27,7 @@ def rows(first: int, last: int, form: str = "jsonl") -> str:
 
 def check_rows(found: Run | None, last: int | None = None) -> None:
     """Every row from the first on, each once and with its own reward; up to the last where it is given."""
-    run = there(found)
+    run = not_none(found)
     assert run.step.tolist() == list(range(1, int(run.step[-1]) + 1))
     assert run.reward.tolist() == [reward_at(s) for s in run.step]
     assert np.allclose(run.signals["entropy"], 1.0 + run.step / 1000.0)
@@ -119,7 +119,7 @@ def test_a_log_that_is_deleted_leaves_what_was_seen_and_one_that_begins_later_is
     assert follow.poll() is None
     check_rows(follow.run, 10)
     log.write_text(rows(11, 13))
-    assert there(follow.poll()).step.tolist() == [11.0, 12.0, 13.0]
+    assert not_none(follow.poll()).step.tolist() == [11.0, 12.0, 13.0]
     assert follow.notes == ("the log was restarted and ends at step 13",)
 
 

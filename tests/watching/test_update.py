@@ -20,7 +20,7 @@ from bayes_grpo.watching.alarms import alarms_of, earlier
 from bayes_grpo.watching.result import Watching
 from bayes_grpo.watching.watch import load_memory, save_memory, update_of
 from tests.helpers.cases import collapsing
-from tests.helpers.paths import there
+from tests.helpers.paths import not_none
 from tests.helpers.runs import evaluated, make_run, rising_run
 from tests.references.made import runs_of_orders
 from tests.references.test_gather import written
@@ -110,13 +110,13 @@ def test_an_alarm_says_what_to_do():
     assert alarm.finding == "dynamical_instability"
     assert alarm.probability == found.probability["dynamical_instability"]
     assert alarm.remedies
-    assert there(alarm.since) == diagnose(collapsing()).onsets[alarm.finding].step
-    status, action = there(found.status), there(alarm.action)
+    assert not_none(alarm.since) == diagnose(collapsing()).onsets[alarm.finding].step
+    status, action = not_none(found.status), not_none(alarm.action)
     assert (alarm.status, action) == (status.status, status.action)
     assert action.kind == "go_back"
     assert action.sentence.startswith("stop, and go back to the checkpoint of about step ")
     assert found.sentence.startswith(f"Step 80, 80 rows. {status.sentence} ALARM: {alarm.sentence}")
-    assert json.loads(json.dumps(alarm.to_dict(), allow_nan=False))["since"]["median"] == there(alarm.since)[0]
+    assert json.loads(json.dumps(alarm.to_dict(), allow_nan=False))["since"]["median"] == not_none(alarm.since)[0]
     assert "ALARM: dynamical instability. Do now: stop" in found.line
     assert len(found.line) < 400
 

@@ -74,11 +74,11 @@ def looks(log, tmp_path):
 
 
 def test_every_growth_is_looked_at(log, looks):
-    said: list[str] = []
-    found = list(looks(Writer(log, 5, 5, 9, 20), progress=said.append))
+    messages: list[str] = []
+    found = list(looks(Writer(log, 5, 5, 9, 20), progress=messages.append))
     assert [x.rows for x in found] == [5, 9, 20]
-    assert said[0] == f"waiting for {log}"
-    assert "looking" in said
+    assert messages[0] == f"waiting for {log}"
+    assert "looking" in messages
 
 
 def test_one_look_is_one_look(log, looks):
@@ -212,12 +212,12 @@ def test_chat_services_get_their_own_form():
     assert discord["allowed_mentions"] == {"parse": []}  # nobody is called by what stands in a log
 
 
-@pytest.mark.parametrize(("code", "said"), [(500, "it answered 500"), (302, "it answered 302"), (0, "1 s")])
-def test_a_webhook_that_fails_is_a_note(server, code, said):
+@pytest.mark.parametrize(("code", "message"), [(500, "it answered 500"), (302, "it answered 302"), (0, "1 s")])
+def test_a_webhook_that_fails_is_a_note(server, code, message):
     url, _, answer = server
     answer["code"] = code
     problem = post(url, ALARM, limit=1.0)
-    assert said in problem or "timed out" in problem
+    assert message in problem or "timed out" in problem
     assert "secret" not in problem
 
 
