@@ -203,8 +203,8 @@ def _factors_moved(table: _Table, first: Factors, last: Factors) -> list[_Moved]
     words = dict(_WORDS)
     if table.formatted is None:
         words["quality"] = "the reward of finished answers"
-    shown = _observed_factors(table) + (["others"] if np.any(np.abs(changes.others) > 1e-9) else [])
-    return [_Moved(x, words[x], x in _FORM, getattr(first, x), getattr(last, x), getattr(changes, x)) for x in shown]
+    shown = _observed_factors(table) + (["others"] if np.any(np.abs(changes["others"]) > 1e-9) else [])
+    return [_Moved(x, words[x], x in _FORM, getattr(first, x), getattr(last, x), changes[x]) for x in shown]
 
 
 def _observed_factors(table: _Table) -> list[str]:
@@ -227,8 +227,8 @@ def _course(table: _Table, early: np.ndarray) -> GainCourse:
         course = sums.factors
         moved = shapley(start, course)
         for name in _observed_factors(table):
-            values[name], changes[name] = getattr(course, name), getattr(moved, name)
-        values["others"], changes["others"] = course.others, moved.others
+            values[name], changes[name] = getattr(course, name), moved[name]
+        values["others"], changes["others"] = course.others, moved["others"]
     else:
         for name, part in table.parts.items():
             known = np.isfinite(part)

@@ -55,16 +55,11 @@ class Joined(Result):
                 f"difference {self.difference:.3g}): they are of another run or reward, or were filtered."
             )
         more = f", {self.window} steps averaged into a row" if self.window > 1 else ""
-        mean = f"The log is the mean of these completions in {self.equal:.0%} of {self.compared} rows"
-        return f"{mean}, {self._position_in_log}{more}."
-
-    @property
-    def _position_in_log(self) -> str:
-        """Where in the log the completions lie."""
-        if self.shift == 0:
-            return "at the same step"
-        unit = "version" if self.axis == "policy_version" else "step"
-        return f"{counted(abs(self.shift), unit)} {'later' if self.shift > 0 else 'earlier'} in the log"
+        where = "at the same step"
+        if self.shift != 0:
+            unit = "version" if self.axis == "policy_version" else "step"
+            where = f"{counted(abs(self.shift), unit)} {'later' if self.shift > 0 else 'earlier'} in the log"
+        return f"The log is the mean of these completions in {self.equal:.0%} of {self.compared} rows, {where}{more}."
 
 
 def join(run: Run, rollouts: Rollouts) -> Joined:

@@ -52,22 +52,13 @@ class Factors(NamedTuple):
         return (plain * self.unformatted + (1.0 - self.finished) * self.cut) / np.maximum(some, 1e-12)
 
 
-class FactorChanges(NamedTuple):
-    """Change of a mean reward by each factor; `others` is that of the unformatted and the cut."""
-
-    finished: np.ndarray
-    formatted: np.ndarray
-    quality: np.ndarray
-    others: np.ndarray
-
-
 _FIELDS = {
     "finished": ("finished",),
     "formatted": ("formatted",),
     "quality": ("quality",),
     "others": ("unformatted", "cut"),
 }
-"""Name of a joint change → its factors."""
+"""Name of a joint change → its factors; "others" is that of the unformatted and the cut."""
 
 
 class FactorSums(NamedTuple):
@@ -93,8 +84,8 @@ class FactorSums(NamedTuple):
         )
 
 
-def shapley(first: Factors, last: Factors) -> FactorChanges:
-    """Change of the mean reward by each factor between two values of shapes that broadcast."""
+def shapley(first: Factors, last: Factors) -> dict[str, np.ndarray]:
+    """Change of the mean reward by each of `_FIELDS` between two values of shapes that broadcast."""
 
     def reward(moved: tuple[str, ...]) -> np.ndarray:
         fields = [field for player in moved for field in _FIELDS[player]]
@@ -112,7 +103,7 @@ def shapley(first: Factors, last: Factors) -> FactorChanges:
             ],
             axis=0,
         )
-    return FactorChanges(**changes)
+    return changes
 
 
 def _over(a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -176,7 +176,13 @@ def _train(
 
     def update(state: _State, step: jax.Array) -> tuple[_State, dict[str, jax.Array]]:
         theta = state.parameters
-        past, sampling = _sampling_policy(state.past, theta, step, structure, memory, numbers)
+        # Each step draws fresh completions, as slices of one large generation batch would be.
+        if structure.refresh == "hold":
+            sampling = jnp.where(step % numbers.refresh_interval == 0, theta, state.past[0])
+            past = sampling[None]
+        else:
+            past = state.past.at[step % memory].set(theta)
+            sampling = past[(step - numbers.refresh_interval) % memory]
         log_sampling = log_policy(prompts, sampling)
         if structure.update == "sampled":
             data, own = (jax.random.fold_in(key, step) for key in (data_key, step_key))
@@ -212,26 +218,6 @@ def _train(
         final_parameters=last.parameters,
         final_second_moment=last.optimizer.second_moment,
     )
-
-
-def _sampling_policy(
-    past: jax.Array,
-    theta: jax.Array,
-    step: jax.Array,
-    structure: Structure,
-    memory: int,
-    numbers: Numbers,
-) -> tuple[jax.Array, jax.Array]:
-    """The policy that draws this step's completions, and the policies to remember.
-
-    Each step draws fresh completions, as slices of one large generation batch would be.
-    """
-    interval = numbers.refresh_interval
-    if structure.refresh == "hold":
-        sampling = jnp.where(step % interval == 0, theta, past[0])
-        return sampling[None], sampling
-    past = past.at[step % memory].set(theta)
-    return past, past[(step - interval) % memory]
 
 
 def _evaluate(key: jax.Array, held_out: PromptSet, after: jax.Array, structure: Structure) -> dict[str, jax.Array]:

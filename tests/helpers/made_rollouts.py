@@ -81,7 +81,7 @@ def true_shares(course: Course, steps: int, many: int) -> dict[str, float]:
         sides.append(Factors(np.array([f / many]), np.array([t / f]), np.array([q / t]), zero, zero))
     changes = shapley(*sides)
     gain = float(sides[1].reward[0] - sides[0].reward[0])
-    shares = {name: float(getattr(changes, name)[0]) / gain for name in ("finished", "formatted", "quality")}
+    shares = {name: float(changes[name][0]) / gain for name in ("finished", "formatted", "quality")}
     return {"gain": gain} | shares
 
 
