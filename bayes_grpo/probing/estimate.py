@@ -72,32 +72,31 @@ class Measured(Result):
         return Interval(self.mean, self.quantile(tail), self.quantile(1.0 - tail), LEVEL)
 
 
-def stiffness_of(readings: Sequence[Sequence[float]], own: Sequence[Sequence[bool]]) -> Measured:
-    """A stiffness from directions of halves, read on parts.
+def stiffness_of(readings: Sequence[Sequence[float]], own: Sequence[Sequence[bool]] | None = None) -> Measured:
+    """A stiffness from directions, read on two parts of a batch or more.
 
     Args:
         readings: What each direction reads on each part, shape (directions, parts).
-        own: Whether a part is of the half that found the direction, same shape.
+        own: Whether a part is of the half that found the direction, same shape; None where none is.
 
     Raises:
-        SettingError: Fewer than two parts, or readings that are not finite.
+        SettingError: Readings that are not finite.
     """
-    table, mine = np.asarray(readings, float), np.asarray(own, bool)
-    if table.ndim != 2 or table.shape != mine.shape or table.shape[1] < 2 or not np.isfinite(table).all():
-        raise SettingError(
-            f"measured: expected finite readings of at least 2 parts, found {np.shape(readings)} with "
-            f"{int((~np.isfinite(table)).sum())} that are not finite"
-        )
+    table = np.asarray(readings, float)
+    mine = np.zeros(table.shape, bool) if own is None else np.asarray(own, bool)
+    broken = int((~np.isfinite(table)).sum())
+    if broken:
+        raise SettingError(f"measured: expected finite readings, found {broken} of {table.size} that are not")
     each = table.mean(axis=0)
     parts = table.shape[1]
-    crossed = float(table[~mine].mean()) if (~mine).any() else math.nan
+    crossed = float(table[~mine].mean())
     chosen = float(table[mine].mean()) if mine.any() else math.nan
-    gap = 0.5 * (chosen - crossed) if mine.any() and (~mine).any() else 0.0
+    gap = 0.5 * (chosen - crossed) if mine.any() else 0.0
     mean = float(each.mean())
     error = float(each.std(ddof=1)) / math.sqrt(parts)
     # Beyond second order the halves' errors no longer cancel; where the gap is as large as K, nothing is known of K.
-    left = gap**2 / max(abs(mean), abs(gap)) if gap else 0.0
-    return Measured(mean, math.hypot(error, left), parts - 1.0, crossed, chosen)
+    beyond = gap**2 / max(abs(mean), abs(gap)) if gap else 0.0
+    return Measured(mean, math.hypot(error, beyond), parts - 1.0, crossed, chosen)
 
 
 OptimizerKind = Literal["sgd", "adam"]

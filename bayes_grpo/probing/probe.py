@@ -179,7 +179,7 @@ class ProbeTracker:
             each, unweighted = each[1::2], unweighted[1::2]  # those that did not choose the direction
         way: AnyVector = self.direction
         made = [product(way) for product in each]
-        stiffest = _unselected_stiffness([inner(way, x) for x in made])
+        stiffest = stiffness_of([[inner(way, x) for x in made]])
         if not first:
             # Adding K once keeps the other end of the spectrum, where the reward is convex, from taking over.
             self.direction = unit(mean_of(made) + way * abs(stiffest.mean))
@@ -187,11 +187,6 @@ class ProbeTracker:
         late = 1.0
         if unweighted and stiffest.mean > 0.0:
             readings = [inner(way, product_of(update, scale, length)(way)) for update in unweighted]
-            late = _late_share(stiffest, _unselected_stiffness(readings))
+            late = _late_share(stiffest, stiffness_of([readings]))
             spent += 2.0
         return BatchMeasurement(stiffest, late, turned, spent)
-
-
-def _unselected_stiffness(readings: Sequence[float]) -> Measured:
-    """A stiffness along a direction that these parts did not choose."""
-    return stiffness_of([readings], [[False] * len(readings)])

@@ -124,8 +124,18 @@ class CurvatureWatcher:
         with self._guard():
             begun = time.perf_counter()
             with self._opened(self._trainer, inputs, self._parts) as batch:
-                found = self._measure(batch, float(state.global_step))
-            self.probes.append(found)
+                found = self._tracker.measure(batch.updates, batch.scale, self._length, batch.unweighted)
+            self.probes.append(
+                Probe(
+                    optimizer=batch.optimizer,
+                    stiffest=found.stiffest,
+                    late_share=found.late_share,
+                    parts=len(batch.updates),
+                    gradients=found.gradients,
+                    residual=math.sqrt(max(1.0 - found.turned**2, 0.0)),
+                    step=float(state.global_step),
+                )
+            )
             self._entries = probe_entries(self.probes, batch) | {"curvature/seconds": time.perf_counter() - begun}
             if self._path is not None and state.is_world_process_zero:
                 save_probes(self.probes, Path(args.output_dir) / self._path)
@@ -135,18 +145,6 @@ class CurvatureWatcher:
         if logs is not None and self._entries:
             write_entries(self._entries, state, logs)
             self._entries = {}
-
-    def _measure(self, batch: ProbeInputs, step: float) -> Probe:
-        measured = self._tracker.measure(batch.updates, batch.scale, self._length, batch.unweighted)
-        return Probe(
-            optimizer=batch.optimizer,
-            stiffest=measured.stiffest,
-            late_share=measured.late_share,
-            parts=len(batch.updates),
-            gradients=measured.gradients,
-            residual=math.sqrt(max(1.0 - measured.turned**2, 0.0)),
-            step=step,
-        )
 
 
 def probe_entries(probes: list[Probe], batch: ProbeInputs) -> dict[str, float]:
