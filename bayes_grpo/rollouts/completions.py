@@ -158,14 +158,11 @@ class Gatherer:
             self._damage.records += 1
             return
         text = "" if found.answer is None else str(found.answer)
-        hashed = found._replace(
-            prompt=self._key(found.prompt),
-            group=0 if found.group is None else hash_of(found.group),
-            answer=hash_of(text) if text else 0,
-            length=found.length if found.length >= 0.0 or not text else float(len(text)),
-        )
-        for name, column in self.columns.items():
-            column.append(getattr(hashed, name))
+        group = 0 if found.group is None else hash_of(found.group)
+        length = found.length if found.length >= 0.0 or not text else float(len(text))
+        hashed = (self._key(found.prompt), group, found.version, found.truncated, hash_of(text) if text else 0, length)
+        for column, value in zip(self.columns.values(), (found.step, found.reward, *hashed), strict=True):
+            column.append(value)
         for raw, value in found.parts.items():
             if name := self._part(raw):
                 part = self._parts.setdefault(name, array("f"))
