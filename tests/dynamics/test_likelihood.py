@@ -18,7 +18,7 @@ from bayes_grpo.regimes.built_in.reduction import Reduction
 from bayes_grpo.regimes.built_in.sigmoid import Sigmoid
 from bayes_grpo.rows.padding import Rows, padded
 from bayes_grpo.rows.series import Optimizer, Series
-from tests.helpers.reference import dense_log_density, oscillator_moments
+from tests.helpers.reference import dense_log_density, oscillator_moments, stretches
 from tests.helpers.selection import few
 
 pytestmark = pytest.mark.usefixtures("double_precision")
@@ -27,9 +27,14 @@ LEVELS = {"fixed_point": (0.6, 0.5), "initial_reward": (0.2, 0.4)}
 ZETAS = [0.05, 0.3, 1 - 1e-8, 1.0, 1 + 1e-8, 3.0, 50.0, 0.0, -0.1, -1.0, -1.5]
 
 
-def make_rows(kind: str, seed: int = 0) -> tuple[Rows, np.ndarray, np.ndarray, np.ndarray, float]:
-    """Rows with the steps, windows and rates behind them."""
-    rng = np.random.default_rng(seed)
+def make_rows(kind: str) -> Rows:
+    """Rows of a kind of windows, gaps, rates and weights."""
+    return padded(made := make_series(kind), len(made.y))
+
+
+def make_series(kind: str) -> Series:
+    """The same, not yet on their way into a program."""
+    rng = np.random.default_rng(0)
     n = 40
     step, window, rate, weight = np.arange(1.0, n + 1), np.ones(n), np.ones(n), np.ones(n)
     if kind in ("windows", "schedule", "everything"):
@@ -49,15 +54,19 @@ def make_rows(kind: str, seed: int = 0) -> tuple[Rows, np.ndarray, np.ndarray, n
     y = 0.2 + 0.4 * (1 - np.exp(-step / 60)) + 0.05 * rng.standard_normal(n)
     if kind in ("missing", "everything"):
         y[rng.choice(n, 9, replace=False)] = np.nan
-    start = step[0] - window[0]
-    return rows_with(y, step, window, rate, weight), step, window, rate, start
+    return series_with(y, step, window, rate, weight)
 
 
-def rows_with(y, step, window, rate, weight, start: float | None = None) -> Rows:
-    """Rows from rest at these steps, padded to their own number; they begin with the first window if not before."""
+def series_with(y, step, window, rate, weight, start: float | None = None) -> Series:
+    """Rows from rest at these steps; they begin with the first window if not before."""
     optimizer = Optimizer(0.9, "ema", 1.0, given=True)
     start = float(step[0] - window[0]) if start is None else start
-    return padded(Series("reward", step, y, window, start, rate, weight, float("nan"), True, optimizer), len(y))
+    return Series("reward", step, y, window, start, rate, weight, float("nan"), True, optimizer)
+
+
+def rows_with(y, *fields, **more) -> Rows:
+    """The same, padded to their own number."""
+    return padded(series_with(y, *fields, **more), len(y))
 
 
 @lru_cache
@@ -68,12 +77,12 @@ def program(what):
 
 def compiled(what, kind: str):
     """``what(state space, y)`` as a compiled function of damping ratio and frequency."""
-    return partial(program(what), make_rows(kind)[0])
+    return partial(program(what), make_rows(kind))
 
 
 def frequency(zeta: float, kind: str) -> float:
     """A dense normal loses its digits where an unstable law grows by many e-folds; one shows as much."""
-    return 0.7 / float(make_rows(kind)[0].length) / abs(zeta) if zeta < 0 else 0.05
+    return 0.7 / float(make_rows(kind).length) / abs(zeta) if zeta < 0 else 0.05
 
 
 def space_of(zeta, omega, rows: Rows):
@@ -89,20 +98,9 @@ def oscillator_space(response_time, zeta, noise, fluctuation, rows: Rows, levels
 
 
 def dense(zeta: float, omega: float, kind: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    rows, step, window, rate, start = make_rows(kind)
-    diffusion = 2 * 0.03**2 * omega**3 * np.sqrt(1 + 4 * zeta**2)
-    mean, cov = oscillator_moments(
-        2 * zeta * omega,
-        omega**2,
-        diffusion,
-        step,
-        window,
-        rate,
-        start,
-        (LEVELS["fixed_point"], LEVELS["initial_reward"]),
-    )
-    weight = np.ones(len(step)) if rows.weight is None else np.asarray(rows.weight)
-    return np.asarray(rows.y), mean, cov + np.diag(0.05**2 / weight)
+    table, levels = make_series(kind), (LEVELS["fixed_point"], LEVELS["initial_reward"])
+    mean, cov = oscillator_moments(zeta, omega, 0.03, stretches(table), *levels)
+    return table.y, mean, cov + np.diag(0.05**2 / table.weight)
 
 
 KINDS = ["plain", "windows", "irregular", "instant", "mixed", "schedule", "weights", "missing", "everything"]
@@ -146,8 +144,8 @@ def test_associative_scan_equals_sequential_scan(zeta, kind):
 @pytest.mark.thorough
 def test_associative_scan_has_no_batched_dots():
     # XLA's compiler for NVIDIA GPUs aborted the process on the gradient of these (jaxlib 0.11.2).
-    y = jnp.asarray(make_rows("plain")[0].y)
-    gradient = jax.grad(lambda w: associative.log_likelihood(space_of(1.0, w, make_rows("plain")[0]), y))
+    y = jnp.asarray(make_rows("plain").y)
+    gradient = jax.grad(lambda w: associative.log_likelihood(space_of(1.0, w, make_rows("plain")), y))
     assert "dot_general" not in str(jax.make_jaxpr(gradient)(0.05))
 
 
@@ -172,7 +170,7 @@ def test_the_density_that_stops_behind_the_last_row_is_the_plain_one(regime):
 @pytest.mark.parametrize("kind", ["plain", "everything"])
 def test_derivatives_of_the_pass_back_are_those_of_the_pass_forth(kind):
     """By the parameters and by the values, at several dampings; a missing value has no derivative."""
-    rows = make_rows(kind)[0]
+    rows = make_rows(kind)
 
     def density(of):
         return lambda p, y: of(space_of(p[0], p[1], rows), y)
@@ -229,7 +227,6 @@ def typical(regime) -> dict:
 def test_smoother_and_leave_one_out_equal_dense_conditionals(zeta, kind):
     omega = frequency(zeta, kind)
     y, mean, cov = dense(zeta, omega, kind)
-    rows = make_rows(kind)[0]
     smoothed = compiled(smooth, kind)(zeta, omega)
     present = np.isfinite(y)
     precision = np.linalg.inv(cov[np.ix_(present, present)])
@@ -240,8 +237,7 @@ def test_smoother_and_leave_one_out_equal_dense_conditionals(zeta, kind):
     expected = -0.5 * (np.log(2 * np.pi * var) + pull**2 * var)
     np.testing.assert_allclose(smoothed.loo_log_density[present], expected, rtol=1e-8, atol=1e-8)
     assert np.isnan(np.asarray(smoothed.loo_log_density)[~present]).all()
-    weight = np.ones(len(y)) if rows.weight is None else np.asarray(rows.weight)
-    latent = cov - np.diag(0.05**2 / weight)
+    latent = cov - np.diag(0.05**2 / make_series(kind).weight)
     cross = latent[:, present]
     np.testing.assert_allclose(smoothed.latent_mean, mean + cross @ pull, rtol=1e-8)
     np.testing.assert_allclose(
@@ -252,7 +248,7 @@ def test_smoother_and_leave_one_out_equal_dense_conditionals(zeta, kind):
 @lru_cache
 def derivatives():
     """Compiled value, gradient and Hessian of the density in (response time, ζ, log noise, log fluctuation)."""
-    rows = make_rows("everything")[0]
+    rows = make_rows("everything")
 
     def density(p):
         space = oscillator_space(p[0], p[1], jnp.exp(p[2]), jnp.exp(p[3]), rows)

@@ -9,7 +9,7 @@ from scipy.stats import norm
 from bayes_grpo.families.members import members_of
 from bayes_grpo.families.model import TRAITS, spread_of, sweep_data, sweep_model
 from tests.families.made import swept
-from tests.helpers.reference import dense_log_density
+from tests.helpers.reference import dense_log_density, exponential_moments, stretches
 
 
 def test_a_spread_is_at_least_the_floor_and_grows_with_its_number():
@@ -45,19 +45,6 @@ def test_the_joint_density_is_that_of_a_dense_normal_for_every_run():
         time, noise, fluctuation = np.exp(trait[:3] + spread[:3] * numbers["u_z"][i])
         levels = [(data.origin + data.unit * trait[j], data.unit * spread[j]) for j in (3, 4)]
         t = member.table
-        rows = first_order_moments(time, fluctuation, t.step, t.window, t.start, levels[0], levels[1])
-        wanted += dense_log_density(t.y, rows[0], rows[1] + noise**2 * np.eye(len(t.y)))
-    assert found == pytest.approx(wanted, abs=1e-3)  # of 920: the means of windows are sums over 400 instants
-
-
-def first_order_moments(time, sd, step, window, start, fixed, first):
-    """Mean and covariance of window means of an exponential approach with stationary noise, by fine steps."""
-    fine = 400
-    (centre, centre_sd), (begin, begin_sd) = fixed, first
-    assert (step[1:] - window[1:] >= step[:-1]).all()  # windows that do not overlap: the sums over two are products
-    u = (step - window)[:, None] + (np.arange(fine) + 0.5) * window[:, None] / fine - start
-    decay, growth = np.exp(-u / time).mean(1), np.exp(u / time).mean(1)
-    alike = np.tril(np.outer(decay, growth), -1)
-    alike += alike.T + np.diag([np.exp(-np.abs(x[:, None] - x) / time).mean() for x in u])
-    cov = sd**2 * (alike - np.outer(decay, decay)) + centre_sd**2 * np.outer(1 - decay, 1 - decay)
-    return centre + (begin - centre) * decay, cov + begin_sd**2 * np.outer(decay, decay)
+        row_mean, row_cov = exponential_moments(time, fluctuation, stretches(t), *levels)
+        wanted += dense_log_density(t.y, row_mean, row_cov + noise**2 * np.eye(len(t.y)))
+    assert found == pytest.approx(wanted, abs=1e-6)

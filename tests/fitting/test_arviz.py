@@ -9,7 +9,7 @@ from scipy.stats import norm
 import bayes_grpo as bg
 from bayes_grpo.fitting.sensitivity import sensitivities
 from bayes_grpo.regimes.base import Prior
-from tests.helpers.reference import dense_log_density, oscillator_moments
+from tests.helpers.reference import dense_log_density, oscillator_moments, stretches
 from tests.helpers.runs import rising_run, steps
 
 PINNED = {
@@ -60,16 +60,10 @@ def test_log_likelihood_is_that_of_all_rows_given_all_parameters(run):
     precision = bg.rows_of(run).precision  # the noise of a share of successes differs from row to row
     for chain, draw in ((0, 0), (1, 250), (3, 499)):
         at = {k: float(v[chain, draw]) for k, v in made.data["posterior"].dataset.items()}
-        zeta, omega = at["damping_ratio"], at["natural_frequency"]
+        rows = stretches(bg.rows_of(run))
+        levels = (at["fixed_point"], 0.0), (at["initial_reward"], 0.0)
         mean, cov = oscillator_moments(
-            2 * zeta * omega,
-            omega**2,
-            2 * at["fluctuation_sd"] ** 2 * omega**3 * np.sqrt(1 + 4 * zeta**2),
-            made.step(),
-            np.ones(ROWS),
-            np.ones(ROWS),
-            0.0,
-            ((at["fixed_point"], 0.0), (at["initial_reward"], 0.0)),
+            at["damping_ratio"], at["natural_frequency"], at["fluctuation_sd"], rows, *levels
         )
         expected = dense_log_density(made.observed(), mean, cov + at["observation_sd"] ** 2 * np.diag(1.0 / precision))
         assert float(total[chain, draw]) == pytest.approx(expected, rel=1e-8)

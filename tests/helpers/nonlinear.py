@@ -7,6 +7,7 @@ import numpy as np
 from scipy.integrate import quad, solve_ivp
 
 from bayes_grpo.rows.series import Series
+from tests.helpers.reference import rows_moments, stretches
 
 POWERS = {"bernoulli": 1.5, "logistic": 2.0}
 
@@ -70,34 +71,13 @@ def sigmoid_means(values: dict[str, float], table: Series) -> np.ndarray:
 def fluctuation_cov(
     values: dict[str, float], table: Series, row_rate: np.ndarray, gap_rate: np.ndarray, stationary: bool
 ) -> np.ndarray:
-    """Covariance of the rows' window means of u' = -rate u + noise, rate constant over each gap and each window.
-
-    Every stretch is cut into fine pieces; u and its integral are written as linear maps of the pieces' noises, with
-    closed forms of Ornstein-Uhlenbeck noise over a piece.
-    """
+    """Covariance of the rows' window means of u' = -rate u + noise, rate constant over each gap and each window."""
     variance = values["fluctuation_sd"] ** 2
     diffusion = 2.0 * variance / values["fluctuation_time"]
-    n = len(table.step)
-    columns = 1 + 4 * n
-    u = np.zeros(columns)
-    u[0] = np.sqrt(variance) if stationary else 0.0
-    rows = np.zeros((n, columns))
-    for i in range(n):
-        for part, (length, rate) in enumerate(((table.gap()[i], gap_rate[i]), (table.window[i], row_rate[i]))):
-            if length == 0:
-                continue
-            a, e = rate, np.exp(-rate * length)
-            qu = diffusion * (1 - e**2) / (2 * a)
-            qz = diffusion / a**2 * (length - 2 * (1 - e) / a + (1 - e**2) / (2 * a))
-            quz = diffusion * (1 - e) ** 2 / (2 * a**2)
-            at = 1 + 4 * i + 2 * part
-            z = u * (1 - e) / a
-            u = u * e
-            u[at] += np.sqrt(qu)
-            z[at] += quz / np.sqrt(qu)
-            z[at + 1] += np.sqrt(max(qz - quz**2 / qu, 0.0))
-            if part == 1:
-                rows[i] = z / length
-        if table.window[i] == 0:
-            rows[i] = u
-    return rows @ rows.T
+    return rows_moments(
+        np.zeros(2),
+        np.diag([variance * stationary, 0.0]),
+        lambda rate: np.array([[-rate, 0.0], [1.0, 0.0]]),
+        lambda _: np.diag([diffusion, 0.0]),
+        stretches(table, row_rate, gap_rate),
+    )[1]

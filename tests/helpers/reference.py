@@ -1,64 +1,100 @@
 """Second opinions, written plainly: matrix exponentials and a dense multivariate normal, no recursion shared."""
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 from scipy.linalg import expm
 from scipy.stats import multivariate_normal
 
+from bayes_grpo.rows.series import Series
+
+Level = tuple[float, float]
+"""Mean and standard deviation of a level."""
+Matrix = Callable[[float], np.ndarray]
+Stretches = Sequence[tuple[tuple[float, float], tuple[float, float]]]
+"""Of every row the gap before its window and the window, each with its rate."""
+
+
+def stretches(table: Series, row_rate: np.ndarray | None = None, gap_rate: np.ndarray | None = None) -> Stretches:
+    """Gaps and windows of rows, at the rows' own rates where no others are given."""
+    rate, before = (table.rate if x is None else x for x in (row_rate, gap_rate))
+    return list(zip(zip(table.gap(), before, strict=True), zip(table.window, rate, strict=True), strict=True))
+
+
+def over(drift: np.ndarray, noise: np.ndarray, t: float) -> tuple[np.ndarray, np.ndarray]:
+    """Transition and noise covariance over a time, by Van Loan's block exponential.
+
+    It is taken over a piece that is short against the fastest rate and doubled: the block holds exp(-drift t), which
+    overflows for stiff laws.
+    """
+    n = len(drift)
+    count = max(0, int(np.ceil(np.log2(max(np.abs(drift).sum(axis=1).max() * t / 0.5, 1e-12)))))
+    block = expm(np.block([[-drift, noise], [np.zeros((n, n)), drift.T]]) * (t / 2**count))
+    transition = block[n:, n:].T
+    cov = transition @ block[:n, n:]
+    for _ in range(count):
+        transition, cov = transition @ transition, cov + transition @ cov @ transition.T
+    return transition, cov
+
+
+def rows_moments(
+    mean: np.ndarray, cov: np.ndarray, drift: Matrix, noise: Matrix, stretches: Stretches
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and covariance of window means of the first of the state; its last component is the integral of the first.
+
+    Args:
+        mean: Of the state at the start, shape (n,).
+        cov: Its covariance.
+        drift: Rate of the row → drift matrix.
+        noise: Rate of the row → noise matrix.
+        stretches: The rows.
+    """
+    n, rows = len(mean), len(stretches)
+    # Covariance of the state and of all rows so far.
+    found, joint = np.zeros(rows), np.zeros((n + rows, n + rows))
+    joint[:n, :n] = cov
+    keep = np.diag([1.0] * (n - 1) + [0.0])  # the integral starts at 0
+    for i, row in enumerate(stretches):
+        window = row[1][0]
+        for t, rate in row:
+            f, q = over(drift(rate), noise(rate), t)
+            step = np.eye(n + rows)
+            step[:n, :n] = f @ keep
+            mean, joint = f @ keep @ mean, step @ joint @ step.T
+            joint[:n, :n] += q
+        see = np.eye(n + rows)
+        see[n + i, :n] = np.eye(n)[0] if window == 0 else np.eye(n)[-1] / window
+        see[n + i, n + i] = 0.0
+        found[i], joint = see[n + i, :n] @ mean, see @ joint @ see.T
+    return found, joint[n:, n:]
+
 
 def oscillator_moments(
-    a: float,
-    b: float,
-    diffusion: float,
-    step: np.ndarray,
-    window: np.ndarray,
-    rate: np.ndarray,
-    start: float,
-    linear: tuple[tuple[float, float], tuple[float, float]],
+    zeta: float, omega: float, fluctuation: float, stretches: Stretches, fixed: Level, first: Level
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and covariance of the rows of a first-order or oscillating law, from block matrix exponentials.
-
-    The state is (x, v, z, R*) with z the integral of x over the row's window. Every state is written as a linear
-    map of independent pieces (initial levels and the noise of each stretch), so that the covariance of the rows is
-    one product and no filter is involved.
-    """
-    (fixed, fixed_sd), (first, first_sd) = linear
-    n = len(step)
-    # Columns: R*, R0, then four noise components for each of the 2n stretches.
-    columns = 2 + 4 * 2 * n
-    state = np.zeros((4, columns))
-    state[0, 0], state[0, 1], state[3, 0] = -fixed_sd, first_sd, fixed_sd
-    mean = np.array([first - fixed, 0.0, 0.0, fixed])
-    rows, means = np.zeros((n, columns)), np.zeros(n)
-    before = start
-    for i in range(n):
-        for part, length in enumerate((step[i] - window[i] - before, window[i])):
-            if part == 1:
-                state[2], mean[2] = 0.0, 0.0
-            if length > 0:
-                f, q = van_loan(a, b * rate[i], diffusion * rate[i] ** 2, length)
-                state, mean = f @ state, f @ mean
-                values, vectors = np.linalg.eigh(q)
-                at = 2 + 4 * (2 * i + part)
-                state[:, at : at + 4] += vectors * np.sqrt(np.maximum(values, 0.0))
-        x = np.array([0.0, 0.0, 1.0 / window[i], 1.0]) if window[i] > 0 else np.array([1.0, 0.0, 0.0, 1.0])
-        rows[i], means[i] = x @ state, x @ mean
-        before = step[i]
-    return means, rows @ rows.T
+    """The same of an oscillator, whose state is reward, speed, fixed point and integral."""
+    a, b, power = 2 * zeta * omega, omega**2, 2 * fluctuation**2 * omega**3 * np.sqrt(1 + 4 * zeta**2)
+    return rows_moments(
+        np.array([first[0], 0.0, fixed[0], 0.0]),
+        np.diag([first[1] ** 2, 0.0, fixed[1] ** 2, 0.0]),
+        lambda u: np.array([[0.0, 1, 0, 0], [-b * u, -a, b * u, 0], [0, 0, 0, 0], [1, 0, 0, 0]]),
+        lambda u: np.diag([0.0, power * u**2, 0.0, 0.0]),
+        stretches,
+    )
 
 
-def van_loan(a: float, b: float, diffusion: float, t: float) -> tuple[np.ndarray, np.ndarray]:
-    """Transition and noise covariance of (x, v, z, R*) over ``t``, by Van Loan's block exponential."""
-    drift = np.array([[0.0, 1, 0, 0], [-b, -a, 0, 0], [1, 0, 0, 0], [0, 0, 0, 0]])
-    noise = np.zeros((4, 4))
-    noise[1, 1] = diffusion
-    # Short against the fastest rate: Van Loan's block holds exp(-A t), which overflows for stiff laws.
-    count = max(0, int(np.ceil(np.log2(max(abs(a), np.sqrt(abs(b)), 1e-12) * t / 0.5))))
-    block = expm(np.block([[-drift, noise], [np.zeros((4, 4)), drift.T]]) * (t / 2**count))
-    f = block[4:, 4:].T
-    q = f @ block[:4, 4:]
-    for _ in range(count):
-        q, f = f @ q @ f.T + q, f @ f
-    return f, 0.5 * (q + q.T)
+def exponential_moments(
+    time: float, fluctuation: float, stretches: Stretches, fixed: Level, first: Level
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same of an exponential approach, whose state is reward, fixed point and integral."""
+    power = 2 * fluctuation**2 / time
+    return rows_moments(
+        np.array([first[0], fixed[0], 0.0]),
+        np.diag([first[1] ** 2, fixed[1] ** 2, 0.0]),
+        lambda u: np.array([[-u / time, u / time, 0.0], [0, 0, 0], [1, 0, 0]]),
+        lambda u: np.diag([power * u**2, 0.0, 0.0]),
+        stretches,
+    )
 
 
 def dense_log_density(y: np.ndarray, mean: np.ndarray, cov: np.ndarray) -> float:

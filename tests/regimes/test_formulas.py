@@ -6,11 +6,11 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from scipy.linalg import expm
 from scipy.stats import multivariate_normal, norm
 
 from bayes_grpo import get_regime, rows_of
 from bayes_grpo.fitting.sampling.target import target_of, values_of_draws
+from tests.helpers.reference import exponential_moments, oscillator_moments, rows_moments, stretches
 from tests.helpers.runs import make_run
 from tests.helpers.selection import few
 
@@ -32,45 +32,10 @@ def table(request):
     return replace(table, window=window, rate=np.linspace(1.0, 0.2, 12), weight=rng.uniform(0.5, 2.0, 12))
 
 
-def over(drift, noise, t):
-    """Transition and noise covariance over t: van Loan's block exponential over t/64, doubled to keep its digits."""
-    n = len(drift)
-    block = expm(np.block([[-drift, noise], [np.zeros((n, n)), drift.T]]) * t / 64.0)
-    transition = block[n:, n:].T
-    noise = transition @ block[:n, n:]
-    for _ in range(6):
-        transition, noise = transition @ transition, noise + transition @ noise @ transition.T
-    return transition, noise
-
-
-def density(table, mean, cov, drift, noise, curve):
-    """Log density of rows whose x is the first of the state; the state's last component is the integral of x.
-
-    Args:
-        mean: Of the state at the start, shape (n,).
-        cov: Its covariance.
-        drift: Rate of the row → drift matrix.
-        noise: Rate of the row → noise matrix.
-        curve: Mean of the rows that the state does not know of, shape (rows,).
-    """
-    n, rows = len(mean), len(table.y)
-    # Covariance of the state and of all rows so far.
-    found, joint = np.zeros(rows), np.zeros((n + rows, n + rows))
-    joint[:n, :n] = cov
-    for i, (gap, window, rate) in enumerate(zip(table.gap(), table.window, table.rate, strict=True)):
-        for t in (gap, window):
-            keep = np.diag([1.0] * (n - 1) + [0.0])  # the integral starts at 0
-            f, q = over(drift(rate), noise(rate), t)
-            step = np.eye(n + rows)
-            step[:n, :n] = f @ keep
-            mean, joint = f @ keep @ mean, step @ joint @ step.T
-            joint[:n, :n] += q
-        see = np.eye(n + rows)
-        see[n + i, :n] = np.eye(n)[0] if window == 0 else np.eye(n)[-1] / window
-        see[n + i, n + i] = 0.0
-        found[i], joint = see[n + i, :n] @ mean, see @ joint @ see.T
-    observed: Any = joint[n:, n:] + np.diag(NOISES["observation_sd"] ** 2 / table.precision)
-    return multivariate_normal.logpdf(table.y, found + curve, observed)
+def density(table, mean, cov):
+    """Log density of rows with these moments, measured with noise."""
+    observed: Any = cov + np.diag(NOISES["observation_sd"] ** 2 / table.precision)
+    return multivariate_normal.logpdf(table.y, mean, observed)
 
 
 def ours(name, values, table):
@@ -79,35 +44,19 @@ def ours(name, values, table):
         return float(density(values))
 
 
+KNOWN = (LEVELS["fixed_point"], 0.0), (LEVELS["initial_reward"], 0.0)
+
+
 @pytest.mark.parametrize("zeta", few([-0.05, 0.3, 1.0, 4.0], -0.05, 1.0))
 def test_oscillator(zeta, table):
-    response = 7.0
-    omega, root = np.sqrt(1 + 4 * zeta**2) / response, np.sqrt(1 + 4 * zeta**2)
-    power = 2 * NOISES["fluctuation_sd"] ** 2 * omega**3 * root
-    expected = density(
-        table,
-        np.array([LEVELS["initial_reward"] - LEVELS["fixed_point"], 0.0, 0.0]),
-        np.zeros((3, 3)),
-        lambda u: np.array([[0.0, 1.0, 0.0], [-u * omega**2, -2 * zeta * omega, 0.0], [1.0, 0.0, 0.0]]),
-        lambda u: np.diag([0.0, power * u**2, 0.0]),
-        LEVELS["fixed_point"],
-    )
-    assert ours("oscillator", {"response_time": response, "damping_ratio": zeta}, table) == pytest.approx(
-        expected, rel=1e-8
-    )
+    omega = np.sqrt(1 + 4 * zeta**2) / 7.0
+    expected = density(table, *oscillator_moments(zeta, omega, NOISES["fluctuation_sd"], stretches(table), *KNOWN))
+    assert ours("oscillator", {"response_time": 7.0, "damping_ratio": zeta}, table) == pytest.approx(expected, rel=1e-8)
 
 
 def test_exponential(table):
-    tau, power = 9.0, 2 * NOISES["fluctuation_sd"] ** 2 / 9.0
-    expected = density(
-        table,
-        np.array([LEVELS["initial_reward"] - LEVELS["fixed_point"], 0.0]),
-        np.zeros((2, 2)),
-        lambda u: np.array([[-u / tau, 0.0], [1.0, 0.0]]),
-        lambda u: np.diag([power * u**2, 0.0]),
-        LEVELS["fixed_point"],
-    )
-    assert ours("exponential", {"relaxation_time": tau}, table) == pytest.approx(expected, rel=1e-8)
+    expected = density(table, *exponential_moments(9.0, NOISES["fluctuation_sd"], stretches(table), *KNOWN))
+    assert ours("exponential", {"relaxation_time": 9.0}, table) == pytest.approx(expected, rel=1e-8)
 
 
 def test_sigmoid(table):
@@ -123,14 +72,15 @@ def test_sigmoid(table):
     places = table.step - table.window * (1 - 0.5 * (1 + nodes[:, None]))
     share = (0.5 * weights @ left(places)) / left(np.array(table.start))
     variance = NOISES["fluctuation_sd"] ** 2
-    expected = density(
-        table,
+    curve = LEVELS["fixed_point"] + (LEVELS["initial_reward"] - LEVELS["fixed_point"]) * share
+    fluctuation, cov = rows_moments(
         np.zeros(2),
         np.diag([variance, 0.0]),
         lambda u: np.array([[-1 / time, 0.0], [1.0, 0.0]]),
         lambda u: np.diag([2 * variance / time, 0.0]),
-        LEVELS["fixed_point"] + (LEVELS["initial_reward"] - LEVELS["fixed_point"]) * share,
+        stretches(table),
     )
+    expected = density(table, curve + fluctuation, cov)
     values = {"midpoint": middle, "exponent": exponent, "fluctuation_time": time}
     assert ours("sigmoid", values, table) == pytest.approx(expected, rel=1e-8)
 
