@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from bayes_grpo.common.errors import SettingError
 from bayes_grpo.logs.columns import Columns
 from bayes_grpo.logs.formats import Parsed
 from bayes_grpo.logs.hygiene import LARGEST_STEP, usual_spacing
 from bayes_grpo.logs.keyindex import normal
-from bayes_grpo.logs.options import ROW_KEYS, configured, settings_of_run
+from bayes_grpo.logs.options import ROW_KEYS, checked, configured, settings_of_run
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.settings import CLOSED, Provenance, Setting, Settings
 from bayes_grpo.logs.table import Table, to_float
@@ -111,12 +110,7 @@ def resolve_settings(
     found |= _logged(parsed, columns, run, found.get("refresh_interval", Setting()))
     found |= sidecar
     found |= {name: Setting(value, Provenance.USER) for name, value in user.items()}
-    low = found.get("reward_low", Setting()).value
-    high = found.get("reward_high", Setting()).value
-    if low is not None and high is not None and low >= high:
-        raise SettingError(
-            f"expected reward_low below reward_high, found {low:g} and {high:g}; correct the call or the settings file"
-        )
+    checked({name: found[name].value for name in ("reward_low", "reward_high") if name in found}, "settings")
     found["schedule"] = _followed(found, columns, run)
     if run_closed and len(run.step) and found.get("total_steps", Setting()).value is None:
         found["total_steps"] = Setting(float(run.step[-1]), Provenance.LOGGED, CLOSED)
@@ -167,16 +161,12 @@ def _planned_batches(config: Mapping[str, Any], columns: Columns, run: Run) -> d
 
 def _planned_in_rows(columns: Columns, run: Run) -> dict[str, Setting]:
     """Planned steps where every row states them beside the step of the training, which has not passed them."""
-    index = columns.index
-    key = index.first(("max_steps",), GENERIC.prefixes)
-    stated = index.table.column(key or "")
-    stated = stated[np.isfinite(stated)]
+    key = columns.index.first(("max_steps",), GENERIC.prefixes)
+    planned = {x for x in columns.index.table.column(key or "").tolist() if x == x}
     counted = normal(columns.keys.get("step", "")).rpartition("/")[2]
-    if key is None or counted != "global_step" or not len(run.step) or not len(stated):
+    if counted != "global_step" or len(planned) != 1 or not len(run.step) or min(planned) < run.step[-1]:
         return {}
-    if np.ptp(stated) > 0 or stated[0] < run.step[-1]:
-        return {}
-    return {"total_steps": Setting(float(stated[0]), Provenance.LOGGED, f"{key!r} in every row")}
+    return {"total_steps": Setting(min(planned), Provenance.LOGGED, f"{key!r} in every row")}
 
 
 def _from_batches(config: Mapping[str, Any], columns: Columns, group_size: Setting) -> dict[str, Setting]:

@@ -56,9 +56,8 @@ def step_of(columns: Columns, named: str | None) -> np.ndarray | None:
         )
     key = index.first(("epoch",)) if trainer is GENERIC else None
     epoch = table.column(key or "")
-    if key is None or np.any(epoch % 1 > 0) or np.any(np.diff(epoch[np.isfinite(epoch)]) <= 0):
-        return None
-    return columns.use("step", [key])
+    whole = not np.any(epoch % 1 > 0) and np.all(np.diff(epoch[np.isfinite(epoch)]) > 0)
+    return columns.use("step", [key]) if key is not None and whole else None
 
 
 def place_cut_row(columns: Columns) -> None:
@@ -172,13 +171,8 @@ def _repeated_rows(rollout: np.ndarray, step: np.ndarray, columns: Mapping[str, 
     sizes = np.diff(np.flatnonzero(np.r_[True, ~same, True]))
     if len(sizes) < _MIN_STEPS or np.mean(sizes > 1) < _SHARE:
         return {}
-    found = {}
-    for name, values in columns.items():
-        equal = same & (values[rows[1:]] == values[rows[:-1]])
-        if np.sum(equal) == np.sum(same):
-            again = np.zeros(len(values), dtype=bool)
-            again[rows[1:][equal]] = True
-            found[name] = again
+    again = np.isin(np.arange(len(rollout)), rows[1:][same])
+    found = {k: again for k, v in columns.items() if np.array_equal(v[rows[1:][same]], v[rows[:-1][same]])}
     return found if "reward" in found else {}
 
 

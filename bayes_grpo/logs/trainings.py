@@ -102,8 +102,7 @@ def chosen_training(
     parts = _by_label(table, columns.step, np.isfinite(reward) | np.isfinite(loss))
     resumed: tuple[float, ...] = ()
     if not parts:
-        epoch = columns.index.first(("epoch", "train/epoch"))
-        epochs = np.full(table.n, np.nan) if epoch is None else table.column(epoch)
+        epochs = table.column(columns.index.first(("epoch", "train/epoch")) or "")
         starts, resumed = starts_of(closing, {"reward": columns.train["reward"], "loss": loss}, columns.step, epochs)
         ends = pairwise((0, *(parsed.starts or starts), table.n))
         parts = {f"training {i}": np.arange(start, end) for i, (start, end) in enumerate(ends, 1)}

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -137,12 +137,10 @@ def _session(metadata: Value | None) -> dict[str, Any]:
     for number, entry in fields(session) if isinstance(session, bytes) else ():
         setting = message(entry) if number == _SETTING else {}
         for value in message(setting.get(2)).values():
-            if isinstance(value, bytes):
-                value = text(value)
-            elif not isinstance(value, float):
-                value = bool(value)
-            found.setdefault(text(setting.get(1)), value)
-    return {key: value for key, value in found.items() if key}
+            value = text(value) if isinstance(value, bytes) else value
+            found.setdefault(text(setting.get(1)), bool(value) if isinstance(value, int) else value)
+    found.pop("", None)
+    return found
 
 
 _HISTORY, _RUN, _CONFIG = 2, 17, 18
@@ -165,8 +163,9 @@ def _runs_wandb(source: Source) -> list[RunName]:
 
 def _read_wandb(source: Source, wanted: str | None) -> Parsed:
     """Rows as they were written, with the run's name and its configuration, which changes between them."""
-    damage, name = Damage(), ""
+    damage = Damage()
     config: dict[str, Any] = {}
+    name = ""
 
     def rows() -> Iterator[dict[str, Any]]:
         nonlocal name
@@ -260,7 +259,8 @@ def _about(source: Source) -> dict[str, str]:
 def _runs_mlflow(source: Source) -> list[RunName]:
     """The runs of the database, or the one of a folder."""
     if source.is_store:
-        return _in_database(source, _mlflow_runs)
+        with opened(source.data, source.attached) as tables:
+            return _mlflow_runs(tables)
     about = _about(source)
     key = about.get("run_id") or source.path.parent.name
     return [] if about.get("lifecycle_stage") == "deleted" else [RunName(about.get("run_name") or key, key)]
@@ -268,10 +268,14 @@ def _runs_mlflow(source: Source) -> list[RunName]:
 
 def _from_text(source: Source) -> Parsed:
     """Metrics of a folder, whose lines are "time value step" (and a data set), in the order of their times."""
-    texts = {name.partition("/"): data for name, data in source.attached.items()}
     lines: list[tuple[float, int, float, str, float]] = []
+    params: dict[str, str] = {}
     cut = bad = 0
-    for key, data in ((_key(name), data) for (part, _, name), data in texts.items() if part == METRICS):
+    for path, data in source.attached.items():
+        part, _, name = path.partition("/")
+        if part == PARAMS:
+            params[name] = data.decode(errors="replace").strip()
+            continue
         *whole, rest = data.split(b"\n")
         cut += len(rest)
         for line in whole:
@@ -280,24 +284,16 @@ def _from_text(source: Source) -> Parsed:
             with suppress(ValueError):
                 time, value, step = map(float, parts[:3])
             if len(parts) in (3, 4, 6) and math.isfinite(time) and math.isfinite(step):
-                lines.append((time, len(lines), step, key, value))
+                lines.append((time, len(lines), step, _key(name), value))
             else:
                 bad += 1
-    params = {name: data.decode(errors="replace").strip() for (part, _, name), data in texts.items() if part == PARAMS}
     notes = (f"{counted(bad, 'line')} without time, value and step left out",) if bad else ()
-    notes += Damage(cut).notes()
     if not lines:
-        raise LogReadError(
-            f"expected a file of lines in {METRICS} next to {MLFLOW_RUN}, found none; pass the run's folder"
-        )
+        text = f"expected a file of lines in {METRICS} next to {MLFLOW_RUN}, found none; pass the run's folder"
+        raise LogReadError(text)
     points = [(step, key, value) for _, _, step, key, value in sorted(lines)]
     name = _about(source).get("run_name", "")
-    return Parsed(rows_of_points(points), _config(params), notes=notes, run_name=name)
-
-
-def _in_database(source: Source, runs: Callable[[DatabaseTables], list[RunName]]) -> list[RunName]:
-    with opened(source.data, source.attached) as tables:
-        return runs(tables)
+    return Parsed(rows_of_points(points), _config(params), notes=(*notes, *Damage(cut).notes()), run_name=name)
 
 
 def _mlflow_runs(tables: DatabaseTables) -> list[RunName]:
@@ -365,11 +361,15 @@ def _trackio_runs(tables: DatabaseTables) -> list[RunName]:
     return _some(list(found.values()), "runs in the database of Trackio", tables)
 
 
+def _runs_trackio(source: Source) -> list[RunName]:
+    with opened(source.data, source.attached) as tables:
+        return _trackio_runs(tables)
+
+
 def _mapping(encoded: Any) -> dict[str, Any] | None:
     """The object in a column, which holds text or bytes."""
-    if isinstance(encoded, bytes):
-        encoded = encoded.decode("utf-8", errors="replace")
-    value = parse_line(encoded) if isinstance(encoded, str) else None
+    words = encoded.decode("utf-8", errors="replace") if isinstance(encoded, bytes) else str(encoded)
+    value = parse_line(words)
     return value if isinstance(value, dict) else None
 
 
@@ -381,7 +381,7 @@ READERS = (
         "trackio",
         lambda x: Evidence(3) if has_columns(x.tables, _TRACKIO_TABLES) else None,
         _read_trackio,
-        lambda x: _in_database(x, _trackio_runs),
+        _runs_trackio,
         takes_run=True,
     ),
 )
