@@ -40,8 +40,7 @@ def assemble(
     """The run, but for its name and origin, out of what was read file by file.
 
     ``choices`` are columns that the user named, ``user`` and ``sidecar`` checked settings, ``training`` is the one to
-    read where a file holds several. A `LogReadError` says why there is no usable reward, a `SettingError` what
-    contradicts.
+    read where a file holds several.
     """
     parsed = reduce(Parsed.followed_by, files)
     columns = map_columns(parsed.table, choices, parsed.trainer)

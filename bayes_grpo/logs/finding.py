@@ -28,13 +28,9 @@ _TIME = re.compile(r"\d{10}(\.\d*)?")
 
 
 class LogFiles(NamedTuple):
-    """A log, or a run that a store keeps in a folder.
+    """A log, or a run that a store keeps in a folder, with its name, an id or its place there, and its name in a file.
 
-    Attributes:
-        files: Of a store's run all, the oldest first; else the most advanced first: the first readable one is the log.
-        name: Name of a store's run.
-        id: What only this run of a store is called, else a place in its folder; "" of another log.
-        within: What it is called in a file that holds several, else None.
+    Of a store's run all ``files`` are read, the oldest first; of a log, whose ``id`` is "", the first readable one.
     """
 
     files: tuple[Path, ...]

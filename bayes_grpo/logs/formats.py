@@ -91,10 +91,8 @@ def _without_margin(text: str) -> str:
 class Source:
     """One file, read whole.
 
-    Attributes:
-        path: Where it lies.
-        data: Its bytes.
-        attached: Name, of a database its end → bytes of files that belong to it: a log of changes, metrics of a run.
+    ``attached`` are the bytes of files that belong to it, by their names, of a database by their ends: a log of
+    changes, metrics of a run.
     """
 
     path: Path

@@ -42,12 +42,8 @@ def column(name: str) -> Argument:
 class KeyIndex:
     """Finds the raw keys of a table by their usual spelling, whatever their case and spacing.
 
-    With ``numbers=False`` the keys are those under which something was written that is no number.
-
-    Attributes:
-        table: The table.
-        raw: Usual spellings of the keys with numbers, but for those that we wrote → the keys as the log spells them.
-        keys: The keys with numbers as the log spells them.
+    ``raw`` maps the usual spellings of its keys with numbers, but for those that we wrote, to the ``keys`` as the log
+    spells them. With ``numbers=False`` the keys are those under which something was written that is no number.
     """
 
     def __init__(self, table: Table, numbers: bool = True) -> None:

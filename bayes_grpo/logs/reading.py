@@ -284,11 +284,7 @@ def _origin(path: Path, where: Path, found: LogFiles, failed: Sequence[Path]) ->
 class LogResult(NamedTuple):
     """A path with the run that it holds, or the reason why it holds none.
 
-    Attributes:
-        path: The path.
-        log: The run, or why there is none.
-        named: Whether the path was named, not found in a folder.
-        run: Name of the run in the file, where it was named too.
+    ``named`` is whether the path was named, not found in a folder; ``run`` names the run in the file, where one was.
     """
 
     path: Path
@@ -298,12 +294,9 @@ class LogResult(NamedTuple):
 
 
 def logs_at(given: str, read: Mapping[str, Any] | None = None, skipped: Collection[Path] = ()) -> Iterator[LogResult]:
-    """Logs behind a file, folder, store or pattern. A folder that a trainer wrote is one log.
+    """Logs behind a file, folder, store or pattern, or ``FILE#RUN``. A folder that a trainer wrote is one log.
 
-    Args:
-        given: The path or pattern; ``FILE#RUN`` is one of several runs in a file.
-        read: Keyword arguments of `bayes_grpo.read_log`.
-        skipped: Resolved paths that are no logs.
+    ``read`` are keyword arguments of `bayes_grpo.read_log`, ``skipped`` resolved paths that are no logs.
     """
     options = dict(read or {})
     file, name = file_and_run(given)

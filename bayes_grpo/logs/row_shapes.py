@@ -1,7 +1,6 @@
 """Shapes of records that hold a part of a row each, or rows of several: long tables, charts, records in records.
 
-Each function turns the records of one shape to those of rows with all metrics of a step; the first records tell the
-shape, so that those of the usual one pass as they come.
+The first records tell the shape, so that those of the usual one pass as they come.
 """
 
 from __future__ import annotations

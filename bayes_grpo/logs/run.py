@@ -39,15 +39,9 @@ class LoggedColumn(NamedTuple):
 
 
 class LoggedTraining(NamedTuple):
-    """One of several trainings in a file.
+    """One of several trainings in a file: its name for ``--run``, rows, one a step, and steps; whether it was read.
 
-    Attributes:
-        name: What ``--run`` calls it.
-        rows: Its rows, one a step.
-        first_step: Its first step, None without any.
-        last_step: Its last step.
-        rewards: Rows with a reward.
-        taken: Whether it is the one that was read.
+    ``rewards`` are its rows with a reward.
     """
 
     name: str

@@ -1,7 +1,6 @@
 """Shapes in which scripts keep the rows of a training as JSON, turned to records: objects of objects, of series.
 
-Each function takes a value and gives its records, or None where it has another shape. Nothing is guessed: what has two
-readings has none here.
+A function of a shape gives None of another one. What has two readings has none here.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""Canonical signals of a run: one row each, from which readers, documentation and diagnosis take what they mean.
+"""Canonical signals of a run: one row each, and the definitions of those that trainers measure in several ways.
 
-A signal that trainers measure in several ways has a definition for each; `Run.definitions` says which one a log holds.
 Below p is the probability that the trainer gives a token, q the one that the engine had which sampled it; means are
 over the tokens of a step.
 """
@@ -28,14 +27,7 @@ class HealthyRange(NamedTuple):
 
 
 class Definition(NamedTuple):
-    """One way to measure a signal.
-
-    Attributes:
-        word: What `Run.definitions` calls it.
-        formula: How it is computed.
-        healthy: Its healthy range, None where none is known.
-        negative: Whether it may be below 0.
-    """
+    """One way to measure a signal, by the word of `Run.definitions`; ``negative`` is whether it may be below 0."""
 
     word: str
     formula: str

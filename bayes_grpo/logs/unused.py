@@ -27,8 +27,7 @@ COUNTS = re.compile(r"(?:^|[/_])(?:steps?|epoch|iteration|iter|_?timestamp|_?run
 def unused_keys(columns: Columns, used: Iterable[str], read_otherwise: Iterable[str] = ()) -> dict[str, str]:
     """Raw key → why it was not used, in the order of the log.
 
-    ``used`` are the canonical names that were used; of the raw keys ``read_otherwise`` something else was made, as of
-    single rewards and settings.
+    ``used`` are canonical names; of the raw keys ``read_otherwise`` something else was made, as of settings.
     """
     table = columns.index.table
     taken = {*read_otherwise, *(key for name in used for key in columns.raw[name])}

@@ -1,8 +1,7 @@
-"""A store's file with those that belong to it: SQLite read from a private copy.
+"""A store's file with those that belong to it: SQLite read from a private copy, so that its writer never waits.
 
-The writer of a database never waits, and its log of changes is not lost: SQLite itself opens the copy, which
-applies the write-ahead log or takes back an unfinished change, as after a crash. Only plain tables can be read: views,
-triggers and functions of a hostile file never run.
+SQLite itself applies the write-ahead log or takes back an unfinished change, as after a crash. Only plain tables can be
+read: views, triggers and functions of a hostile file never run.
 """
 
 from __future__ import annotations
@@ -29,12 +28,7 @@ _ALLOWED = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE
 
 
 class DatabaseTables:
-    """The plain tables of a database.
-
-    Attributes:
-        columns: Table → names of its stored columns.
-        notes: Why not all rows of a table could be read; empty where they could.
-    """
+    """The plain tables of a database, ``columns`` by table; ``notes`` say why not all rows could be read."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection

@@ -20,12 +20,7 @@ from bayes_grpo.common.text import counted
 
 @dataclass
 class Damage:
-    """Counts what a reader leaves out.
-
-    Attributes:
-        cut: Bytes of a last record that is not there in full: normal while a run goes on.
-        places: Damaged places in the middle of the file.
-    """
+    """What a reader leaves out: damaged places, and the bytes of a last record that is cut, as while a run goes on."""
 
     cut: int = 0
     places: int = 0

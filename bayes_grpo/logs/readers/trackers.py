@@ -1,9 +1,7 @@
 """Files that trackers keep: event files of TensorBoard, ``run-ID.wandb``, MLflow and Trackio.
 
-An event file holds events (``event.proto``): a step and a summary of tagged values, a number or a tensor; settings are
-text that is JSON or the session of the plugin for hyperparameters. W&B's file holds records
-(``wandb_internal.proto``): the run with its configuration, changes of it, rows of the history. MLflow keeps a database
-or text (``mlruns/EXPERIMENT/RUN``), Trackio a database for each project.
+Events (``event.proto``) are steps with summaries of tagged values; W&B's records (``wandb_internal.proto``) are the
+run, changes of its configuration and rows of its history. MLflow keeps a database or text (``mlruns/EXPERIMENT/RUN``).
 """
 
 from __future__ import annotations
