@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import permutations
-from typing import NamedTuple
 
 import numpy as np
 
@@ -27,15 +26,8 @@ _EXACT, _ROUNDED = 1e-9, 1e-3
 """Distances from a ratio of counts up to which a number is the ratio, and is it after rounding."""
 
 
-class EvaluationBlock(NamedTuple):
-    """The key of an evaluation's score, and all keys that stand in its rows alone."""
-
-    score: str
-    keys: tuple[str, ...]
-
-
-def evaluation_block(index: KeyIndex, step: np.ndarray | None) -> EvaluationBlock | None:
-    """The block of an evaluation in the rows of a training; None where no keys are one.
+def evaluation_block(index: KeyIndex, step: np.ndarray | None) -> tuple[str, list[str]] | None:
+    """The key of the score of an evaluation in the rows of a training, and all of its keys; None where none are.
 
     These are keys in the same seldom rows at a constant interval, one of which counts what was evaluated. The score is
     a ratio of two of the counts, else the only accuracy.
@@ -54,7 +46,7 @@ def evaluation_block(index: KeyIndex, step: np.ndarray | None) -> EvaluationBloc
         if not _FEWEST_KEYS <= len(keys) <= _MOST_KEYS or np.ptp(interval) > 0 or interval[0] <= 0:
             continue
         if (score := _score(index, keys, known)) is not None:
-            return EvaluationBlock(score, tuple(keys))
+            return score, keys
     return None
 
 

@@ -299,14 +299,14 @@ def _evals(columns: Columns, named: str | None) -> np.ndarray:
     block = evaluation_block(index, columns.step) if columns.trainer is GENERIC else None
     if block is None:
         return np.full(index.table.n, np.nan)
-    values = columns.use("eval_reward", [block.score])
-    columns.evaluated = frozenset(block.keys)
+    score, keys = block
+    columns.evaluated = frozenset(keys)
     columns.notes.append(
-        f"{listed(block.keys, 4)} stand in seldom rows, with a count of what was evaluated: an evaluation, of which "
-        f"{clean(block.score)!r} is read; --column heldout=KEY names another"
+        f"{listed(keys, 4)} stand in seldom rows, with a count of what was evaluated: an evaluation, of which "
+        f"{clean(score)!r} is read; --column heldout=KEY names another"
     )
-    index.leave_out(block.keys)
-    return values
+    index.leave_out(keys)
+    return columns.use("eval_reward", [score])
 
 
 def _upward(columns: Columns, name: str, key: str, values: np.ndarray) -> np.ndarray:

@@ -9,6 +9,7 @@ import math
 import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,6 @@ CANONICAL_COLUMNS = ("step", "reward", "heldout", *SIGNALS)
 """Canonical names of columns that a user can name."""
 SIDECAR_NAME = "bayes_grpo.toml"
 """File in the folder of a log whose ``[settings]`` table is read with it."""
-_MAX_SIDECAR_BYTES = 1_000_000
 OptionCheck = tuple[str, Callable[[Any], Any]]
 """Expectation in words, and a function that returns the value or raises ValueError."""
 
@@ -145,21 +145,21 @@ def read_sidecar(log: Path) -> tuple[dict[str, Setting], dict[str, str]]:
 def sidecar_reference_runs(log: str | Path) -> list[str]:
     """Where the reference runs of a log are: ``reference_runs = ["runs/"]`` of the file of settings next to it."""
     path, content = _sidecar_of(Path(log))
-    like = content.get("reference_runs", [])
-    named = [like] if isinstance(like, str) else like
-    if not (isinstance(named, list) and all(isinstance(x, str) and x for x in named)):
-        text = f'expected reference_runs = ["runs/"], paths of logs, found {_quoted(like)}'
+    value = content.get("reference_runs", [])
+    paths = [value] if isinstance(value, str) else value
+    if not (isinstance(paths, list) and all(isinstance(x, str) and x for x in paths)):
+        text = f'expected reference_runs = ["runs/"], paths of logs, found {_quoted(value)}'
         raise _refused(clean(path, 200), text)
-    return [str(path.parent / x) for x in named]
+    return [str(path.parent / x) for x in paths]
 
 
 def checked_columns(columns: Any, where: str) -> dict[str, str]:
     """Columns that a user named, by canonical name."""
     if not isinstance(columns, Mapping):
         raise _refused(where, f"expected name = key lines, found {type(columns).__name__}; correct it")
+    known = ", ".join(CANONICAL_COLUMNS)
     for name, key in columns.items():
         if name not in CANONICAL_COLUMNS:
-            known = ", ".join(CANONICAL_COLUMNS)
             raise _refused(where, f"expected a column among {known}, found {clean(name)!r}; correct it")
         if not isinstance(key, str) or not key:
             raise _refused(where, f"expected a key of the log for {name}, found {_quoted(key)}; correct it")
@@ -176,10 +176,7 @@ def _sidecar_of(log: Path) -> tuple[Path, dict[str, Any]]:
         return log, {}
     where = clean(path, 200)
     try:
-        data = path.read_bytes()
-        if len(data) > _MAX_SIDECAR_BYTES:
-            raise SettingError(f"{where}: expected a small settings file, found {len(data)} bytes; check the path")
-        return path, tomllib.loads(data.decode("utf-8-sig"))
+        return path, tomllib.loads(path.read_bytes().decode("utf-8-sig"))
     except OSError as error:
         raise SettingError(f"{where}: expected a settings file, cannot read it ({error.strerror}); check it") from None
     except (ValueError, RecursionError) as error:
@@ -310,9 +307,7 @@ _MAX_TEXT = 1_000
 def flat_config(config: Mapping[str, Any]) -> dict[str, Any]:
     """Numbers and texts of a nested configuration under keys joined by "/"; items of a list under their numbers."""
     found: dict[str, Any] = {}
-    for key, value in leaves(config, _MAX_DEPTH, _MAX_ITEMS):
-        if len(found) == _MAX_ENTRIES:
-            break
+    for key, value in islice(leaves(config, _MAX_DEPTH, _MAX_ITEMS), _MAX_ENTRIES):
         if isinstance(value, int | float) or (isinstance(value, str) and len(value) <= _MAX_TEXT):
             found.setdefault(key.replace(".", "/"), value)
     return found
