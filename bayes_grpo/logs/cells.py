@@ -80,17 +80,9 @@ _OF_METRICS = frozenset((
     "steps", "iteration", "iter", "epoch", "checkpoint", "training_step", "global_step", "指标", "指標", "项目", "지표",
 ))  # fmt: skip
 """Headings of a column of names of metrics, beside which steps may stand as mere numbers."""
-_OF_OTHERS = RUN_KEYS | {
-    "model",
-    "method",
-    "algorithm",
-    "config",
-    "configuration",
-    "setting",
-    "setup",
-    "dataset",
-    "task",
-}
+_OF_OTHERS = RUN_KEYS.union((
+    "model", "method", "algorithm", "config", "configuration", "setting", "setup", "dataset", "task",
+))  # fmt: skip
 """Headings of a column that names what is compared, and no metrics."""
 _OF_TRAINING = re.compile(r"^(?!.*(?:chosen|rejected|margin|std|zero)).*(?:reward|critic/score)")
 """A row of rewards that a policy trains on; those of preferred answers belong to a reward model."""

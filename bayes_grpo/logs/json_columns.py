@@ -75,8 +75,8 @@ def runs_by_end(columns: Mapping[str, list[Any]]) -> dict[str, dict[str, list[An
 def of_run[T](values: Mapping[str, T], run: str, runs: Collection[str]) -> dict[str, T]:
     """Values by name, those whose name ends as another run's left out, and those of the run without its end."""
     ends = {key: found[2] if (found := _OF_RUN.fullmatch(key)) is not None else "" for key in values}
-    kept = {key: value for key, value in values.items() if ends[key] not in runs}
-    return kept | {key.removesuffix(f"_{run}"): value for key, value in values.items() if ends[key] == run}
+    shared = {key: value for key, value in values.items() if ends[key] not in runs}
+    return shared | {key.removesuffix(f"_{run}"): value for key, value in values.items() if ends[key] == run}
 
 
 def richest_part(document: dict[str, Any]) -> str | None:
@@ -133,7 +133,7 @@ def with_other_steps(found: Parsed, document: Mapping[str, Any], columns: Mappin
             series[name] = [*value], [*value.values()]
         elif isinstance(value, list) and name not in columns and any(to_float(x) == to_float(x) for x in value[:50]):
             rest.setdefault(len(value), {})[name] = value
-    left: list[str] = []
+    omitted: list[str] = []
     for n, lists in rest.items():
         at = next((lists[name] for name in lists if step and _places(name)), None)
         spread = {name: x for name, x in lists.items() if step and _OF_EVALUATION.match(normal(name))}
@@ -144,13 +144,13 @@ def with_other_steps(found: Parsed, document: Mapping[str, Any], columns: Mappin
             what = listed((f"{name} ({n} values)" for name in spread), 6)
             found = found.noted(Caution(f"no steps are given for {what}: spread evenly, one in every {every} rows"))
         if at is None:
-            left += [f"{name} ({n} values)" for name in lists]
+            omitted += [f"{name} ({n} values)" for name in lists]
         else:
             series |= {name: (at, values) for name, values in lists.items() if values is not at}
     for name, (steps, values) in series.items() if step else ():
         found = replace(found, table=found.table.appended(Table.from_columns({step: steps, name: values})))
-    without = f"left out because no steps are given for their number of values: {listed(left, 6)}"
-    return found.noted(Caution(without)) if left else found
+    note = f"left out because no steps are given for their number of values: {listed(omitted, 6)}"
+    return found.noted(Caution(note)) if omitted else found
 
 
 def with_outer_steps(document: dict[str, Any], path: str, columns: dict[str, list[Any]]) -> dict[str, list[Any]]:

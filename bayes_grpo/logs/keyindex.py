@@ -175,7 +175,6 @@ _CONTEXT_KEYS = re.compile(
     r"|(?:^|[/_])(?:eval|val|valid|validation|test|dev)(?:[/_]|$)"
 )
 """Keys that count, and keys that say by themselves what they are of."""
-_BEFORE = "eval/"
 
 
 def is_kind(key: str) -> bool:
@@ -198,8 +197,8 @@ def of_evaluation(row: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _key_of_evaluation(key: str) -> str:
-    kept = _KIND.search(key) or _CONTEXT_KEYS.search(normal(key)) or _FLAG.search(key)
-    return key if kept else f"{_BEFORE}{key}"
+    unchanged = _KIND.search(key) or _CONTEXT_KEYS.search(normal(key)) or _FLAG.search(key)
+    return key if unchanged else f"eval/{key}"
 
 
 def table_of_rows(rows: Iterable[Mapping[str, Any]]) -> Table:

@@ -45,19 +45,21 @@ def as_one_run(files: Sequence[tuple[Path, Parsed]], choices: Choices) -> list[P
     Raises:
         LogReadError: Two of the files are runs of their own.
     """
-    kept = [(path, _marked(path, parsed)) for path, parsed in files if not _has_completions(parsed.table)]
-    left = [clean(path.name) for path, parsed in files if _has_completions(parsed.table)]
-    if not kept:
+    metrics = [(path, _marked(path, parsed)) for path, parsed in files if not _has_completions(parsed.table)]
+    omitted = [clean(path.name) for path, parsed in files if _has_completions(parsed.table)]
+    if not metrics:
         return [parsed for _, parsed in files]
-    for one, other in combinations(kept, 2):
+    for one, other in combinations(metrics, 2):
         if (why := _difference(one[1], other[1], choices)) is not None:
             names = " ".join(clean(path, 200) for path, _ in files)
             raise LogReadError(
                 f"expected the parts of one run, found {clean(one[0].name)} and {clean(other[0].name)}, which {why}; "
                 f"compare them with `bayes-grpo compare-runs {names}`, or list them with `bayes-grpo batch {names}`"
             )
-    notes = [f"{name} has one line a completion and is left out; read it with `bayes-grpo rollouts`" for name in left]
-    (_, first), *others = kept
+    notes = [
+        f"{name} has one line a completion and is left out; read it with `bayes-grpo rollouts`" for name in omitted
+    ]
+    (_, first), *others = metrics
     return [first.noted(*notes), *(parsed for _, parsed in others)]
 
 
@@ -87,10 +89,10 @@ def _difference(one: Parsed, other: Parsed, choices: Choices) -> str | None:
     rewards = [_rewards_of(x, choices) for x in (one, other)]
     if rewards[0] is None or rewards[1] is None:
         return None
-    (steps, values), (more, theirs) = sorted((x for x in rewards if x is not None), key=lambda x: x[0][0])
-    if more[0] > steps[0] + _NEAR_START * np.ptp(steps):
+    (steps, values), (others, theirs) = sorted((x for x in rewards if x is not None), key=lambda x: x[0][0])
+    if others[0] > steps[0] + _NEAR_START * np.ptp(steps):
         return None
-    shared, a, b = np.intersect1d(steps, more, return_indices=True)
+    shared, a, b = np.intersect1d(steps, others, return_indices=True)
     differ = int(np.sum(~np.isclose(values[a], theirs[b], rtol=1e-3, atol=1e-6)))
     if len(shared) < _LEAST_SHARED or differ <= len(shared) // 2:
         return None

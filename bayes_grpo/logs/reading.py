@@ -320,10 +320,10 @@ def _run_in(path: Path, name: str, read: Mapping[str, Any]) -> LogResult:
         run = read_log(path, **{**read, "run": name})
     except BayesGrpoError as error:
         return LogResult(path, LogReadError(error.message) if error.parameter == "run" else error, True, name)
-    own = [x.name for x in run.trainings if x.taken]
-    if not own and run.name == run_name_of(path):
-        own = [clean(name)]
-    return LogResult(path, replace(run, name=" ".join([run.name, *own])), True, name)
+    training = [x.name for x in run.trainings if x.taken]
+    if not training and run.name == run_name_of(path):
+        training = [clean(name)]
+    return LogResult(path, replace(run, name=" ".join([run.name, *training])), True, name)
 
 
 def _with_runs_named(found: LogResult) -> LogResult:

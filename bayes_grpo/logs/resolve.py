@@ -41,10 +41,10 @@ def spread_kind(columns: Columns) -> tuple[str, str]:
     found = columns.index.find(("rewards/*/std", "rewards/**/std"), ("", "train/"))
     single = list({k for group in found for k in group})
     if len(single) == 1:
-        own = columns.index.table.column(single[0])
-        rows = np.isfinite(own) & np.isfinite(std) & (own > 1e-6) & (std >= 0)
+        total = columns.index.table.column(single[0])
+        rows = np.isfinite(total) & np.isfinite(std) & (total > 1e-6) & (std >= 0)
         if np.sum(rows) >= _MIN_ROWS:
-            ratio = float(np.median(std[rows] / own[rows]))
+            ratio = float(np.median(std[rows] / total[rows]))
             if abs(ratio - 1) < 0.01:
                 return "total", "reward_std equals the std of the only reward function"
             if ratio < 1 - _CLOSE:
@@ -90,8 +90,8 @@ def resolve_settings(
     A run of which the trainer's closing line is there has as many steps as it has logged.
     """
     trainer = columns.trainer
-    whose = "assumed for an unknown trainer" if trainer is GENERIC else f"{trainer.name}'s documented default"
-    found = {name: Setting(value, Provenance.ASSUMED, whose) for name, value in trainer.defaults.items()}
+    origin = "assumed for an unknown trainer" if trainer is GENERIC else f"{trainer.name}'s documented default"
+    found = {name: Setting(value, Provenance.ASSUMED, origin) for name, value in trainer.defaults.items()}
     kind, why = spread_kind(columns)
     spacing = None if columns.step is None else usual_spacing(run.step)
     note = "one step a row" if columns.step is None else "the rows have no constant spacing"

@@ -82,8 +82,8 @@ def _generic_reward(columns: Columns) -> str | None:
     known = [key for found in index.find(GENERIC.keys["reward"], GENERIC.prefixes) for key in found]
     if known:
         return _only_one(index, list(dict.fromkeys(known)), notes)
-    like = [x for x in index.raw if not x.startswith(("rewards/", "train/rewards/")) and not NOT_A_MEAN.search(x)]
-    near = list(dict.fromkeys(index.raw[name] for name in like if _REWARD_LIKE.search(name)))
+    means = [x for x in index.raw if not x.startswith(("rewards/", "train/rewards/")) and not NOT_A_MEAN.search(x)]
+    near = list(dict.fromkeys(index.raw[name] for name in means if _REWARD_LIKE.search(name)))
     if scores := _scores_of_rewards(near):
         near = [key for key in near if key not in scores]
         notes.append(f"a reward goes before a score of the same form: {listed(scores)} left out")
@@ -166,12 +166,12 @@ def _only_one(index: KeyIndex, candidates: list[str], notes: list[str]) -> str:
             if (total := total_of(index, candidates)) is not None:
                 notes.append(f"{total!r} is the total of {listed([k for k in candidates if k != total])}")
                 return total
-            alike = all(is_function(normal(key)) for key in candidates)
-            like = ", which read like reward functions" if alike else ""
-            total = " (KEY+KEY for their sum, where each has the weight 1)" if alike else ""
+            are_functions = all(is_function(normal(key)) for key in candidates)
+            kind = ", which read like reward functions" if are_functions else ""
+            or_sum = " (KEY+KEY for their sum, where each has the weight 1)" if are_functions else ""
             raise LogReadError(
-                f"expected one train reward, found several that differ: {listed(candidates)}{like}; choose with "
-                f"{MENDING}{total}",
+                f"expected one train reward, found several that differ: {listed(candidates)}{kind}; choose with "
+                f"{MENDING}{or_sum}",
                 mended_by=column("reward"),
             )
     if len(candidates) > 1:
@@ -201,21 +201,21 @@ def no_reward(columns: Columns, signals: Mapping[str, np.ndarray]) -> LogReadErr
     shows += _without_gradient(signals)
     if trainer is not GENERIC and signals and not empty:
         where = f" {trainer.reward_place}" if trainer.reward_place else ""
-        said = (
+        text = (
             f"{listed(index.keys, _KEYS_LISTED)} in {rows} of {trainer.name} and none that reads like one{shows}; "
             f"{trainer.name} logs its reward as {listed(trainer.keys['reward'], 2)}{where}: pass that part of the log "
             f"too, or name its key with {MENDING}"
         )
-        return LogReadError(f"expected a train reward, found {said}", mended_by=column("reward"))
+        return LogReadError(f"expected a train reward, found {text}", mended_by=column("reward"))
     unused = unused_keys(columns, columns.keys)
     never = (_NO_REWARD, _NOT_ALONE, _KL)
     free = [k for k in index.keys if unused.get(k) == NO_SIGNAL and not any(x.search(normal(k)) for x in never)]
     none = (
         f" in {rows} and none that reads like one{shows}; pass the log with the rewards, or name its key with {MENDING}"
     )
-    these = "these" if [*free] == [*index.keys] else listed(free)
-    said = f"{shows}; name its key with {MENDING}, if it is among {these}" if free else none
-    return LogReadError(f"expected a train reward, found {found}{said}", mended_by=column("reward"))
+    choices = "these" if [*free] == [*index.keys] else listed(free)
+    more = f"{shows}; name its key with {MENDING}, if it is among {choices}" if free else none
+    return LogReadError(f"expected a train reward, found {found}{more}", mended_by=column("reward"))
 
 
 def _without_gradient(signals: Mapping[str, np.ndarray]) -> str:

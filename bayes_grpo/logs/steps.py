@@ -93,8 +93,8 @@ def _is_length(index: KeyIndex, key: str) -> bool:
     rises = float(np.mean(change > 0))
     if np.any(change) and (not len(falls) or rises >= _SHARE or np.all(falls == values[known].min())):
         return False
-    beside = (index.table.column(other) for found in index.find(_STEP_KEYS) for other in found if other != key)
-    return any(bool(np.all(np.isfinite(x[known]))) and np.all(np.diff(x[known]) == 1.0) for x in beside)
+    counters = (index.table.column(other) for found in index.find(_STEP_KEYS) for other in found if other != key)
+    return any(bool(np.all(np.isfinite(x[known]))) and np.all(np.diff(x[known]) == 1.0) for x in counters)
 
 
 def _on_updates(updates: np.ndarray, rollouts: np.ndarray) -> tuple[np.ndarray, int]:
@@ -226,5 +226,5 @@ def counter_of(keys: Mapping[str, str]) -> str:
         return "log row"
     if name in ROLLOUTS or last in ROLLOUTS:
         return "rollout step"
-    own = ("iteration", "iter", "batch", "episode", "epoch", "timesteps", "total_timesteps")
-    return last.removesuffix("s") if last in own else "optimizer step"
+    words = ("iteration", "iter", "batch", "episode", "epoch", "timesteps", "total_timesteps")
+    return last.removesuffix("s") if last in words else "optimizer step"

@@ -130,8 +130,8 @@ _NO_SETTINGS = STEPS.union(GENERIC.keys["reward"])
 def _settings(document: Mapping[str, Any]) -> dict[str, Any]:
     """Numbers and texts of an object, and those of the objects in it that scripts keep their settings in."""
     inside = [flat_config(document[name]) for name in _CONFIG_NAMES if isinstance(document.get(name), dict)]
-    own = {k: v for k, v in document.items() if isinstance(v, int | float | str)}
-    return {k: v for part in (*inside, own) for k, v in part.items()}
+    scalars = {k: v for k, v in document.items() if isinstance(v, int | float | str)}
+    return {k: v for part in (*inside, scalars) for k, v in part.items()}
 
 
 def _states_settings(row: Mapping[str, Any], is_first: bool) -> bool:
@@ -293,8 +293,8 @@ def _read_jsonl(source: Source, wanted: str | None) -> Parsed:
                 config.update(_settings(row))
                 settings += 1
                 continue
-            own = len(row) == 2 and isinstance(row.get("data"), dict) and "step" in row
-            yield {**row["data"], "step": row["step"]} if own else row
+            is_verl = len(row) == 2 and isinstance(row.get("data"), dict) and "step" in row
+            yield {**row["data"], "step": row["step"]} if is_verl else row
 
     found = parsed_records(rows(), config=config)
     if len(bad) > good:

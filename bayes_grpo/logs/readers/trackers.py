@@ -342,8 +342,8 @@ def _read_trackio(source: Source, wanted: str | None) -> Parsed:
         table = Table.from_rows(rows())
         config: dict[str, Any] = {}
         if "configs" in tables.columns:
-            own = which if set(which) <= set(tables.columns["configs"]) else {"run_name": chosen.name}
-            for (encoded,) in tables.rows("configs", ("config",), **own):
+            where = which if set(which) <= set(tables.columns["configs"]) else {"run_name": chosen.name}
+            for (encoded,) in tables.rows("configs", ("config",), **where):
                 config |= _mapping(encoded) or {}
         notes = (f"{counted(unread, 'row')} whose metrics are no JSON object left out",) if unread else ()
         return Parsed(table, flat_config(config), notes=(*tables.notes, *notes), run_name=chosen.name)
