@@ -31,20 +31,20 @@ def pooled_probes(probes: Sequence[Probe], last: int = POOLED_PROBES) -> Probe:
     Returns:
         The last probe itself where there are fewer than three; else one with the stiffness of all, at the last step.
     """
-    own = list(probes)[-last:]
-    if len(own) < 3:
-        return own[-1]
-    values = np.array([x.stiffest.mean for x in own])
-    error = float(values.std(ddof=1)) / math.sqrt(len(own))
-    crossed, chosen = (float(np.mean([getattr(x.stiffest, name) for x in own])) for name in ("crossed", "chosen"))
-    together = Measured(float(values.mean()), error, len(own) - 1.0, crossed, chosen)
-    felt = [x.late_share for x in own if x.stiffest.mean > 0.0]
+    latest = list(probes)[-last:]
+    if len(latest) < 3:
+        return latest[-1]
+    values = np.array([x.stiffest.mean for x in latest])
+    error = float(values.std(ddof=1)) / math.sqrt(len(latest))
+    crossed, chosen = (float(np.mean([getattr(x.stiffest, name) for x in latest])) for name in ("crossed", "chosen"))
+    together = Measured(float(values.mean()), error, len(latest) - 1.0, crossed, chosen)
+    positive = [x.late_share for x in latest if x.stiffest.mean > 0.0]
     return replace(
-        own[-1],
+        latest[-1],
         stiffest=together,
-        late_share=float(np.mean(felt)) if felt else 1.0,
-        parts=sum(x.parts for x in own),
-        gradients=sum(x.gradients for x in own),
+        late_share=float(np.mean(positive)) if positive else 1.0,
+        parts=sum(x.parts for x in latest),
+        gradients=sum(x.gradients for x in latest),
     )
 
 
@@ -90,11 +90,11 @@ class StiffnessCourse(Result):
 
     def at(self, step: float) -> Interval:
         """Stiffness at a later step: median and interval."""
-        way = step - self.last
-        if not way >= 0:
+        elapsed = step - self.last
+        if not elapsed >= 0:
             raise SettingError(f"course: expected a step from {self.last:g} on, found {step!r}")
-        centre = self.level + self.drift * way
-        scale = self.spread * math.sqrt(way + way**2 / (self.last - self.first))
+        centre = self.level + self.drift * elapsed
+        scale = self.spread * math.sqrt(elapsed + elapsed**2 / (self.last - self.first))
         reach = float(stdtrit(self.freedom, 0.5 + LEVEL / 2.0)) * scale
         middle, low, high = (float(np.exp(min(x, _HIGHEST))) for x in (centre, centre - reach, centre + reach))
         return Interval(middle, low, high, LEVEL)
@@ -116,9 +116,9 @@ def stiffness_course(probes: Sequence[Probe]) -> StiffnessCourse:
             f"course: expected at least {FEWEST_PROBES} probes at rising steps with positive stiffness, found "
             f"{len(steps)} at steps {', '.join(f'{x:g}' for x in steps[:6])}"
         )
-    way = np.diff(steps)
+    elapsed = np.diff(steps)
     moved = np.diff(np.log(values))
-    drift = float(moved.sum() / way.sum())
-    freedom = len(way) - 1.0
-    spread = math.sqrt(float(((moved - drift * way) ** 2 / way).sum()) / freedom)
+    drift = float(moved.sum() / elapsed.sum())
+    freedom = len(elapsed) - 1.0
+    spread = math.sqrt(float(((moved - drift * elapsed) ** 2 / elapsed).sum()) / freedom)
     return StiffnessCourse(float(steps[0]), float(steps[-1]), float(np.log(values[-1])), drift, spread, freedom)

@@ -20,7 +20,7 @@ from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import LEVEL, Interval
 from bayes_grpo.common.results import Result
 
-FELT_FROM = 2.0
+DETECTION_RATIO = 2.0
 """Smallest ratio of a stiffness to its standard error at which the batch detects it."""
 
 
@@ -43,12 +43,12 @@ class Measured(Result):
     chosen: float
 
     @property
-    def felt(self) -> bool:
+    def detected(self) -> bool:
         """The estimate differs from zero. Where it does not, the batch says little: not that there is nothing stiff.
 
         A policy that writes nearly the same every time is stiff in directions which hardly any of its completions feel.
         """
-        return self.mean > FELT_FROM * self.sd
+        return self.mean > DETECTION_RATIO * self.sd
 
     def quantile(self, probability: float) -> float:
         """Value below which it lies with a probability."""
@@ -138,6 +138,6 @@ class Probe(Result):
         if self.stiffest.sd == 0.0:
             return f"{text}, from one operator without sampling."
         text += f", {k.level:.0%} interval {k.low:.3g} to {k.high:.3g}, measured on {self.parts} parts of a batch"
-        if not self.stiffest.felt:
+        if not self.stiffest.detected:
             text += "; indistinguishable from 0, a larger batch may measure it"
         return f"{text}."

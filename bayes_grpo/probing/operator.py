@@ -68,8 +68,8 @@ def lanczos(product: Product, start: AnyVector, steps: int = MOST_PRODUCTS, tole
         residual = float(remaining * abs(weights[-1, -1]) / max(abs(values[-1]), np.finfo(float).tiny))
         exhausted = remaining <= 1e-7 * np.abs(inside).max()
         if exhausted or size == steps or (size >= FEWEST_PRODUCTS and residual < tolerance):
-            way = sum(vector * float(weight) for vector, weight in zip(basis, weights[:, -1], strict=True))
-            return Eigenpair(float(values[-1]), unit(way), residual, size)
+            direction = sum(vector * float(weight) for vector, weight in zip(basis, weights[:, -1], strict=True))
+            return Eigenpair(float(values[-1]), unit(direction), residual, size)
         inside[size, size - 1] = remaining
         basis.append(new * (1.0 / remaining))
 
@@ -120,16 +120,16 @@ def inner(a: AnyVector, b: AnyVector) -> float:
     return float(a @ b)
 
 
-def unit(way: AnyVector, what: str = "a direction") -> AnyVector:
+def unit(direction: AnyVector, what: str = "a direction") -> AnyVector:
     """A direction of length 1.
 
     Raises:
         SettingError: It has no length, or one that is not finite.
     """
-    length = math.sqrt(max(inner(way, way), 0.0))
+    length = math.sqrt(max(inner(direction, direction), 0.0))
     if not (0.0 < length < math.inf):
         raise SettingError(f"{what}: expected a finite vector that is not zero, found length {length:g}; give another")
-    return way * (1.0 / length)
+    return direction * (1.0 / length)
 
 
 def mean_of(vectors: Sequence[AnyVector]) -> AnyVector:
@@ -164,8 +164,8 @@ def product_of(update: UpdateAt, scale: Any = 1.0, step: float = STEP) -> Produc
     """
     root = scale**0.5
 
-    def product(way: AnyVector) -> AnyVector:
-        shift = root * way
+    def product(direction: AnyVector) -> AnyVector:
+        shift = root * direction
         reach = step / math.sqrt(inner(shift, shift))
         return root * (update(shift * -reach) - update(shift * reach)) * (0.5 / reach)
 

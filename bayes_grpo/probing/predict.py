@@ -99,7 +99,7 @@ def limits_of(
     kind: MomentumConvention = convention or ("ema" if probe.optimizer == "adam" else "heavy_ball")
     if probe.optimizer == "adam" and kind == "heavy_ball":
         raise SettingError("convention: this stiffness was measured in Adam's metric; expected ema, found heavy_ball")
-    if not probe.stiffest.felt:
+    if not probe.stiffest.detected:
         raise SettingError(
             f"limits_of: expected a stiffness that differs from 0, found {probe.stiffest.mean:.3g} with an error "
             f"of {probe.stiffest.sd:.2g}; probe a larger batch, or one of a policy that varies more"

@@ -71,11 +71,11 @@ def probe(
     for members in halves:
         begin = _beginning([updates[i] for i in members[:2]], scale) if start is None else start
         found.append(lanczos(_mean_product([each[i] for i in members]), begin))
-    ways = [half.vector for half in found]
-    stiffest = _read(each, halves, ways)
+    directions = [half.vector for half in found]
+    stiffest = _read(each, halves, directions)
     late = 1.0
     if unweighted is not None:
-        late = _late_share(stiffest, _read([product_of(u, scale) for u in unweighted], halves, ways))
+        late = _late_share(stiffest, _read([product_of(u, scale) for u in unweighted], halves, directions))
     begun = 0.0 if start is not None else sum(len(members[:2]) for members in halves) / parts
     searches = sum(half.products * len(members) for half, members in zip(found, halves, strict=True)) / parts
     readings = len(found) * (1 + (unweighted is not None))
@@ -93,7 +93,7 @@ def probe(
 
 def _mean_product(products: Sequence[Product]) -> Product:
     """The mean matrix of some parts."""
-    return lambda way: mean_of([product(way) for product in products])
+    return lambda direction: mean_of([product(direction) for product in products])
 
 
 def _late_share(stiffness: Measured, unweighted: Measured) -> float:
@@ -102,19 +102,19 @@ def _late_share(stiffness: Measured, unweighted: Measured) -> float:
 
 
 def _beginning(updates: Sequence[UpdateAt], scale: Any) -> AnyVector:
-    """Difference of the updates of two parts, which has something of every direction that is felt; of one, itself."""
+    """Difference of the updates of two parts, which has something of every direction that matters; of one, itself."""
     first, *second = (update(0.0) for update in updates)
-    way = first - second[0] if second else first
-    if inner(way, way) == 0.0:
-        way = first
-    if inner(way, way) == 0.0:
+    direction = first - second[0] if second else first
+    if inner(direction, direction) == 0.0:
+        direction = first
+    if inner(direction, direction) == 0.0:
         raise SettingError("probe: the updates are zero, so there is no direction to start from; give start=")
-    return scale**0.5 * way
+    return scale**0.5 * direction
 
 
-def _read(each: Sequence[Product], halves: Sequence[Sequence[int]], ways: Sequence[AnyVector]) -> Measured:
+def _read(each: Sequence[Product], halves: Sequence[Sequence[int]], directions: Sequence[AnyVector]) -> Measured:
     """The stiffness along the directions of the halves."""
-    readings = [[inner(way, product(way)) for product in each] for way in ways]
+    readings = [[inner(direction, product(direction)) for product in each] for direction in directions]
     if len(each) == 1:
         value = readings[0][0]
         return Measured(value, 0.0, math.inf, value, value)
@@ -177,16 +177,16 @@ class ProbeTracker:
             self.direction = found.vector
             spent += found.products
             each, unweighted = each[1::2], unweighted[1::2]  # those that did not choose the direction
-        way: AnyVector = self.direction
-        made = [product(way) for product in each]
-        stiffest = stiffness_of([[inner(way, x) for x in made]])
+        direction: AnyVector = self.direction
+        made = [product(direction) for product in each]
+        stiffest = stiffness_of([[inner(direction, x) for x in made]])
         if not first:
             # Adding K once keeps the other end of the spectrum, where the reward is convex, from taking over.
-            self.direction = unit(mean_of(made) + way * abs(stiffest.mean))
-            turned = inner(way, self.direction)
+            self.direction = unit(mean_of(made) + direction * abs(stiffest.mean))
+            turned = inner(direction, self.direction)
         late = 1.0
         if unweighted and stiffest.mean > 0.0:
-            readings = [inner(way, product_of(update, scale, length)(way)) for update in unweighted]
+            readings = [inner(direction, product_of(update, scale, length)(direction)) for update in unweighted]
             late = _late_share(stiffest, stiffness_of([readings]))
             spent += 2.0
         return BatchMeasurement(stiffest, late, turned, spent)

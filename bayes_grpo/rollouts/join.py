@@ -49,9 +49,9 @@ class Joined(Result):
     def sentence(self) -> str:
         """The same in words."""
         if not self.matches:
-            alike = "only resemble" if self.correlation >= _RESEMBLING else "do not fit"
+            fit = "only resemble" if self.correlation >= _RESEMBLING else "do not fit"
             return (
-                f"The rollouts {alike} the log (correlation {self.correlation:.2f} over {self.compared} rows, median "
+                f"The rollouts {fit} the log (correlation {self.correlation:.2f} over {self.compared} rows, median "
                 f"difference {self.difference:.3g}): they are of another run or reward, or were filtered."
             )
         more = f", {self.window} steps averaged into a row" if self.window > 1 else ""

@@ -158,7 +158,7 @@ def probe_entries(probes: list[Probe], batch: ProbeInputs) -> dict[str, float]:
         "curvature/stiffest_high": k.high,
         "curvature/turned": probes[-1].residual,
     }
-    if together.stiffest.felt and batch.learning_rate > 0:
+    if together.stiffest.detected and batch.learning_rate > 0:
         limits = limits_of(together, batch.learning_rate, batch.momentum, batch.refresh_interval)
         entries |= {
             "curvature/late_share": together.late_share,

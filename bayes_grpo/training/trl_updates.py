@@ -97,7 +97,7 @@ class BatchUpdates:
         self._trainer = trainer
         self._model = trainer.model
         self.parameters: list[Any] = [p for p in self._model.parameters() if p.requires_grad]
-        self._at_rest = [p.detach().clone() for p in self.parameters]
+        self._original = [p.detach().clone() for p in self.parameters]
         self._slices = [part for batch in batches for part in sliced(batch, slices)]
         self._factor = float(len(self._slices) if trainer.loss_type in _SUMMED else len(batches))
         with self._torch.no_grad():
@@ -115,15 +115,15 @@ class BatchUpdates:
     def restore(self) -> None:
         """Puts the parameters back, bit for bit."""
         with self._torch.no_grad():
-            for parameter, value in zip(self.parameters, self._at_rest, strict=True):
+            for parameter, value in zip(self.parameters, self._original, strict=True):
                 parameter.copy_(value)
 
     def _update(self, part: Mapping[str, Any], drawn: Any, weighted: bool) -> UpdateAt:
         def at(shift: Any) -> BlockVector:
             pieces = shift.pieces if isinstance(shift, BlockVector) else [shift] * len(self.parameters)
             with self._torch.no_grad():
-                for parameter, value, way in zip(self.parameters, self._at_rest, pieces, strict=True):
-                    parameter.copy_(value + way)
+                for parameter, value, offset in zip(self.parameters, self._original, pieces, strict=True):
+                    parameter.copy_(value + offset)
             given = {k: v for k, v in part.items() if k != "old_per_token_logps"}
             if weighted:
                 with self._torch.no_grad():

@@ -187,9 +187,9 @@ def main() -> None:
     for held in held_ones:
         for prompts in BATCHES[:1] if options.quick else BATCHES:
             found = probe_row(held, prompts, 0, cases)
-            if found.stiffest.felt:
+            if found.stiffest.detected:
                 everything.append((held, found))
-            if (prompts == CHOSEN or options.quick) and found.stiffest.felt:
+            if (prompts == CHOSEN or options.quick) and found.stiffest.detected:
                 chosen[held.name] = found
     held_ones = [held for held in held_ones if held.name in chosen]
     predictions = {held.name: foretold(held, chosen[held.name]) for held in held_ones}
@@ -232,7 +232,7 @@ def probe_row(held: HeldPolicy, prompts: int, seed: int, cases: list[dict[str, A
             "crossed": k.crossed,
             "chosen": k.chosen,
             "over": k.mean / held.stiffest,
-            "felt": k.felt,
+            "felt": k.detected,
             "inside": bool(k.interval.low <= held.stiffest <= k.interval.high),
             "shown": held.shown,
             "gradients": found.gradients,
