@@ -189,7 +189,7 @@ def alarm(finding: str = "policy_concentration", step: float = 5.0) -> Alarm:
 # What goes where
 
 
-def test_rows_go_beside_and_updates_come_into_rows_that_reporting_callbacks_see_and_checkpoints_keep():
+def test_rows_go_to_the_process_and_updates_come_into_rows_that_reporting_callbacks_see_and_checkpoints_keep():
     training = Training(Watcher())
     (background,) = made
     training.step(reward=0.5, entropy=1.0, text="words", nothing=None)
@@ -242,7 +242,7 @@ def test_alarms_of_updates_that_no_row_was_there_for_are_not_lost():
     assert row["bayes_grpo/sentence"].startswith("ALARM: Gone. Step 2,")
 
 
-def test_only_the_first_of_the_processes_that_train_together_has_one_beside():
+def test_only_the_first_of_the_processes_that_train_together_has_one():
     training = Training(Watcher(stop=True), State(is_world_process_zero=False))
     training.step(reward=0.5)
     training.call("on_train_end")

@@ -71,7 +71,7 @@ def whole(tmp_path_factory) -> Trained:
 
 @pytest.fixture(scope="module")
 def stopped(tmp_path_factory) -> Trained:
-    # Long enough for the process beside to make an update, however busy the machine is.
+    # Long enough for the background process to make an update, however busy the machine is.
     folder = tmp_path_factory.mktemp("stopped")
     return train(folder, LONGEST, 0.1, stop=lambda update: update.step >= 2, finish=0.0, forecasts=False)
 
