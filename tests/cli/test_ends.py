@@ -6,7 +6,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from bayes_grpo.cli.printing import EXIT_ENDED, EXIT_INTERRUPTED
 from bayes_grpo.cli.signals import ended_by_signals
 from bayes_grpo.common.errors import OutputError
 from bayes_grpo.common.files import atomic_write, folder_for_a_while, undo_all, undo_on_exit
+from tests.helpers.command import comes_true
 from tests.helpers.selection import few
 
 ROWS = "".join(f"{s},{0.1 + s / 100}\n" for s in range(1, 40))
@@ -79,7 +79,7 @@ def test_a_signal_ends_a_command_within_a_second(tmp_path, where, kind):
     assert child.returncode == {signal.SIGINT: EXIT_INTERRUPTED, signal.SIGTERM: EXIT_ENDED}[kind]
     assert said == f"bayes-grpo: {'interrupted' if kind == signal.SIGINT else 'ended by SIGTERM'}\n"
     assert list(tmp_path.iterdir()) == []
-    assert within(5.0, lambda: gone(child.pid))
+    assert comes_true(lambda: gone(child.pid), 5.0)
 
 
 def gone(group: int) -> bool:
@@ -89,14 +89,6 @@ def gone(group: int) -> bool:
     except ProcessLookupError:
         return True
     return False
-
-
-def within(seconds: float, true: Callable[[], bool]) -> bool:
-    """Whether something comes true so soon."""
-    end = time.monotonic() + seconds
-    while not (found := true()) and time.monotonic() < end:
-        time.sleep(0.05)
-    return found
 
 
 def test_a_signal_that_was_ignored_stays_ignored():

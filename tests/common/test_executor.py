@@ -20,6 +20,7 @@ from bayes_grpo.common.executor import outcomes
 from bayes_grpo.common.programs import call
 from bayes_grpo.common.runtime import cores
 from tests.helpers import tasks
+from tests.helpers.command import comes_true
 from tests.helpers.pages import ROOT
 from tests.helpers.selection import few
 
@@ -151,13 +152,6 @@ def started(script: Path, *words: object) -> subprocess.Popen:
     )
 
 
-def wait_for(condition, seconds: float = 20.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.02)
-
-
 def children(pid: int) -> list[int]:
     return [int(x) for x in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
@@ -168,12 +162,12 @@ def test_children_end_with_their_parent(tmp_path, kind):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     process = started(script, tmp_path)
-    wait_for(lambda: begun(tmp_path, 0) and begun(tmp_path, 1))
+    assert comes_true(lambda: begun(tmp_path, 0) and begun(tmp_path, 1))
     own = children(process.pid)
     assert len(own) >= 2
     os.killpg(process.pid, kind) if kind == signal.SIGINT else process.kill()
     error = process.communicate(timeout=10)[1]
-    wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in own), 5.0)
+    assert comes_true(lambda: not any(Path(f"/proc/{pid}").exists() for pid in own), 5.0)
     if kind == signal.SIGINT:
         assert error.count("Traceback") == 1  # the script's own; none of a worker
 

@@ -3,9 +3,11 @@
 import io
 import subprocess
 import sys
+import time
 import warnings
+from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -45,3 +47,11 @@ def printed_by(program: str, *words: object, text: str | None = None) -> str:
     done = subprocess.run(command, input=text, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
     assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
     return done.stdout.strip()
+
+
+def comes_true(condition: Callable[[], Any], seconds: float = 30.0) -> bool:
+    """Whether a condition comes true so soon."""
+    end = time.monotonic() + seconds
+    while not (found := condition()) and time.monotonic() < end:
+        time.sleep(0.02)
+    return bool(found)

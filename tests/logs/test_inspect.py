@@ -48,15 +48,6 @@ def test_counts_and_ranges():
     assert [found[k] for k in ("rows", "first_step", "window")] == [0, None, None]
 
 
-def test_tables_show_values_and_origins():
-    text = text_of(run_with())
-    for part in ("run: 6 rows, steps 1 to 6, 2 evaluations", "train/reward", "user", "a default", "Notes\none\ntwo"):
-        assert part in text
-    line = next(x for x in text.splitlines() if "group_size" in x)
-    assert "8" in line
-    assert "user" in line
-
-
 def test_text_of_a_log_is_neither_markup_nor_control():
     evil = "[red]x[/red] [/] \x1b[31mz\x07\n\u202ename"
     text = text_of(run_with(name=evil, source=evil, keys={"reward": evil}, notes=(evil,)))

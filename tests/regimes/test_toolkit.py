@@ -12,7 +12,6 @@ from numpyro.infer import MCMC, NUTS
 import bayes_grpo as bg
 from bayes_grpo.regimes import NOISES
 from tests.helpers.runs import rising_run
-from tests.regimes.plugin.grpo_linear import Linear
 
 pytestmark = [pytest.mark.thorough, pytest.mark.usefixtures("double_precision")]
 NAMED = bg.get_regime("stiffness_damping")
@@ -39,14 +38,6 @@ def test_a_hierarchy_over_six_runs_in_a_dozen_lines():
     mcmc.run(jax.random.key(0), rows)
     assert mcmc.get_samples()["stiffness"].shape == (400, 6)
     assert float(az.rhat(az.from_numpyro(mcmc), var_names=["centre"])["centre"]) < 1.1
-
-
-def test_a_regime_of_ones_own_is_fitted_and_scored():
-    """By the public names alone, of which the package of the plugin builds its own."""
-    found = bg.fit(rising_run(), Linear(), seed=1)
-    other = bg.fit(rising_run(), "exponential", seed=1)
-    table = az.compare({"linear": found.to_datatree(), "exponential": other.to_datatree()})
-    assert set(table.index) == {"linear", "exponential"}
 
 
 @pytest.mark.filterwarnings("ignore:There are not enough devices")

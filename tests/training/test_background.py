@@ -5,9 +5,8 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from bayes_grpo.logs.assembling import run_of
 from bayes_grpo.training.background import Background, BackgroundSetup
 from bayes_grpo.watching.result import Update, Watching
 from bayes_grpo.watching.watch import update_of
-from tests.helpers.command import printed_by
+from tests.helpers.command import comes_true, printed_by
 from tests.helpers.pages import ROOT
 from tests.helpers.paths import not_none
 from tests.helpers.selection import few
@@ -44,14 +43,6 @@ def updated(background: Background) -> Update | None:
     while not background.current:
         background.wait(60.0)
     return background.latest()
-
-
-def until(done: Callable[[], bool], seconds: float = 30.0) -> bool:
-    """Whether something comes true in time."""
-    end = time.monotonic() + seconds
-    while not done() and time.monotonic() < end:
-        time.sleep(0.05)
-    return done()
 
 
 def gone(pid: int) -> bool:
@@ -165,7 +156,7 @@ def test_the_process_ends_with_a_trainer_that_is_killed_and_leaves_no_file(forks
         assert not gone(pid)
         trainer.kill()
         trainer.wait()
-        assert until(lambda: gone(pid))
+        assert comes_true(lambda: gone(pid))
         assert not list(tmp_path.iterdir())
     finally:
         trainer.stdout.close()
