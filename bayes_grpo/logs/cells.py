@@ -88,11 +88,6 @@ _OF_TRAINING = re.compile(r"^(?!.*(?:chosen|rejected|margin|std|zero)).*(?:rewar
 """A row of rewards that a policy trains on; those of preferred answers belong to a reward model."""
 
 
-def of_metrics(heading: str) -> bool:
-    """True if a heading is that of a column of names of metrics."""
-    return normal(in_english(heading)) in _OF_METRICS
-
-
 def of_training(name: str) -> bool:
     """True if a row of a table with a row for each metric is one of rewards that a policy trains on."""
     return _OF_TRAINING.search(normal(in_english(name))) is not None

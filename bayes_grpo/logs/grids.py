@@ -5,16 +5,14 @@ The text is untrusted. Tables, rows and cells are found by plain search, so that
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Sequence
 from html import unescape
-from itertools import chain, islice
+from itertools import islice
 from typing import NamedTuple
 
 from bayes_grpo.logs.keyindex import normal
 from bayes_grpo.logs.lines import names_reward
-from bayes_grpo.logs.table import to_float
 from bayes_grpo.logs.trainers import GENERIC
 
 _TABLE = re.compile(r"<(/?)table\b", re.IGNORECASE)
@@ -169,39 +167,6 @@ def title_of(grid: Grid) -> str:
     """The heading that stands right above a table; "" where there is none."""
     found = _TITLE.fullmatch(grid.above)
     return "" if found is None else found[1].replace("**", "")
-
-
-def split_list_cells(grid: Grid) -> Grid:
-    """A table whose cells list as many numbers as their column has names, "0.9 / 0.7" below "test d4 / d6", apart.
-
-    A name of one word has the words before the last one of the first.
-    """
-    heads = [re.split(r"\s/\s", name) for name in grid.names]
-    wide = [i for i, names in enumerate(heads) if len(names) > 1 and _are_lists(grid.rows, i, len(names))]
-    if not wide:
-        return grid
-    names = [_with_first_words(x) if i in wide else [grid.names[i]] for i, x in enumerate(heads)]
-    kept = [row for row in grid.rows if len(row) == len(heads)]
-    rows = [[_numbers_in(x, len(heads[i])) if i in wide else [x] for i, x in enumerate(row)] for row in kept]
-    return grid._replace(names=[*chain.from_iterable(names)], rows=[[*chain.from_iterable(row)] for row in rows])
-
-
-def _are_lists(rows: Sequence[Sequence[str]], place: int, n: int) -> bool:
-    """True if most cells of a column are lists of that many numbers."""
-    cells = [row[place] for row in rows if place < len(row) and row[place].strip("-:= ")]
-    lists = [cell for cell in cells if all(math.isfinite(to_float(x)) for x in cell.split(" / "))]
-    return bool(lists) and 2 * len(lists) > len(cells) and all(len(cell.split(" / ")) == n for cell in lists)
-
-
-def _numbers_in(cell: str, n: int) -> list[str]:
-    """The numbers that a cell lists, or as many empty cells where it lists no or other ones."""
-    numbers = cell.split(" / ")
-    return numbers if len(numbers) == n else [""] * n
-
-
-def _with_first_words(names: Sequence[str]) -> list[str]:
-    before = names[0].rpartition(" ")[0]
-    return [names[0], *(f"{before} {name}" if before and " " not in name else name for name in names[1:])]
 
 
 def unrepeated(grid: Grid) -> Grid:

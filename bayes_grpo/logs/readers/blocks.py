@@ -6,8 +6,6 @@ import re
 from collections import Counter
 from itertools import pairwise
 
-from bayes_grpo.common.text import counted
-from bayes_grpo.logs.formats import Source
 from bayes_grpo.logs.keyindex import normal
 from bayes_grpo.logs.lines import PASTED, REWARD_KEYS, is_total_reward, lines_of, names_reward
 from bayes_grpo.logs.readers.console import ASIDE, LEAST_KEYS, LINE_SHARE, Rows, line_reader
@@ -29,12 +27,6 @@ _RULED = re.compile(
     re.IGNORECASE,
 )
 """A title between rules with its step in parentheses, such as "=== Metrics (Step: 3) ===" has."""
-_DONE = re.compile(
-    r"[^\n]{0,200}\b(?:train|training|global)[ _]step (\d{1,12})\s?(?:/|of)\s?(\d{1,12}) "
-    r"(?:done|finished|completed?)\W{0,9}",
-    re.IGNORECASE,
-)
-"""A line that says that a step is done, above the table of its metrics."""
 _BLOCK_PAIR = re.compile(
     r"(?:\d\d:\d\d:\d\d\b)?[^\w\n]{0,40}([A-Za-z_][\w./@ -]{0,60}?)\s{0,20}[:=]\s{0,20}"
     r"([-+]?(?:\d{1,3}(?:,\d{3}){1,4}(?:\.\d{1,9})?|[.\d][\d.eE+-]{0,30})%?)"
@@ -134,12 +126,7 @@ def _block_rows(text: str) -> Rows:
             continue
         line = _SUMMARY_LINE.sub(r"\1: ", line)
         cell = line.strip("│┃║ ").partition("│")[0]
-        if (
-            heading := _HEADING.fullmatch(line)
-            or _HEADING.fullmatch(cell)
-            or _DONE.fullmatch(line)
-            or _RULED.fullmatch(line)
-        ) is not None:
+        if (heading := _HEADING.fullmatch(line) or _HEADING.fullmatch(cell) or _RULED.fullmatch(line)) is not None:
             blocks.append((heading, []))
         elif blocks:
             blocks[-1][1].extend(_block_pairs(line))
@@ -171,24 +158,5 @@ def _block_rows(text: str) -> Rows:
             yield {**row, "step": float(heading[1])}, float(heading[2]) if heading[2] else None
 
 
-_SUMMARY = re.compile(
-    r"^[^\w\n]{0,9}([\w/@.-]{1,80})\s{0,4}[:=]\s{0,4}(?=[^\n]{0,200}\bmean\s?[=:])(?=[^\n]{0,200}\bmax\s?[=:])", re.M
-)
-"""A line with the statistics of a metric over a training, "critic/score/mean: mean=0.5 min=0.1 max=0.8"."""
-
-
-def _summaries(source: Source) -> list[str]:
-    """A summary of metrics over a training, in words; nothing where a text holds none."""
-    found = _SUMMARY.findall(source.head)
-    rewards = [name for name in found if names_reward((name,))]
-    return (
-        [f"a summary of {counted(len(found), 'metric')} over a training ({rewards[0]}), not its rows"]
-        if rewards
-        else []
-    )
-
-
 _BLOCKS = "headings such as 'Step 3/100' over lines such as 'reward: 0.24'"
-READERS = (
-    line_reader("step_blocks", _block_rows, _BLOCKS, lambda text: (), share=LINE_SHARE, other_tables=_summaries),
-)
+READERS = (line_reader("step_blocks", _block_rows, _BLOCKS, lambda text: (), share=LINE_SHARE),)

@@ -89,7 +89,6 @@ def line_reader(
     mark: int = 1,
     share: float = 0,
     sniff: Callable[[Source], Evidence | None] | None = None,
-    other_tables: Callable[[Source], list[str]] | None = None,
 ) -> Reader:
     """A reader of lines: at least three rows with a reward tell, rows without one count against it by ``share``."""
 
@@ -117,8 +116,7 @@ def line_reader(
     def without_rewards(source: Source) -> list[str]:
         found = [row for row, _ in rows(source.head) if len(row) >= LEAST_KEYS]
         keys = [key for key in found[0] if key != "step"] if found else []
-        seen = [f"{counted(len(found), 'row')} without a reward ({listed(keys, 3)})"] if found else []
-        return [*(other_tables(source) if other_tables is not None else ()), *seen]
+        return [f"{counted(len(found), 'row')} without a reward ({listed(keys, 3)})"] if found else []
 
     return Reader(name, sniff or by_rows, read, other_tables=without_rewards)
 

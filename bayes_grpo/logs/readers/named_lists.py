@@ -8,6 +8,7 @@ from typing import Any
 from bayes_grpo.common.text import counted, listed
 from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source, parsed_rows
 from bayes_grpo.logs.json_columns import number_lists
+from bayes_grpo.logs.keyindex import normal
 from bayes_grpo.logs.lines import PASTED, lines_of, names_reward, no_rows_error
 from bayes_grpo.logs.mentions import STEP_NAME, lists_in, reads_like_reward, with_full_names, without_decoration
 from bayes_grpo.logs.run import Caution
@@ -74,7 +75,7 @@ def _read(source: Source, wanted: str | None) -> Parsed:
     if not found:
         raise no_rows_error("lists such as 'rewards = [0.1, 0.2]'", source)
     if len(found) > 1:
-        return parsed_rows(found)
+        return parsed_rows({normal(name): values for name, values in record.items()} for record in found)
     columns = number_lists(found[0])
     values = next(iter(columns.values()))
     if len(found[0]) == 1 and len(values) <= _BATCH and {*values} <= {0.0, 1.0}:

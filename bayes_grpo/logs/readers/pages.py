@@ -19,7 +19,6 @@ from bayes_grpo.logs.cells import (
     WITH_STD,
     are_steps,
     in_rows_of_steps,
-    of_metrics,
     of_training,
     range_in,
     step_in,
@@ -31,7 +30,6 @@ from bayes_grpo.logs.grids import (
     Grid,
     html_grids,
     is_step_column,
-    split_list_cells,
     text_grids,
     title_of,
     unrepeated,
@@ -61,15 +59,16 @@ _KIND = "kind"
 def tables_in(text: str) -> list[Parsed]:
     """The tables of metrics in HTML, else in Markdown, in prose and as a data frame prints them, in their order.
 
-    One of a single row, which may be a result, counts where no other does; so does one whose steps are its columns, one
-    of a value for each metric, and one whose reward has another name.
+    One of a single row, which may be a result, counts where no other does; so does one whose steps are its columns, and
+    one whose reward has another name.
     """
     for grids in (html_grids, text_grids):
-        known = [split_list_cells(grid) for grid in grids(text)]
+        known = list(grids(text))
         found = [table for grid in known if (table := _metrics(grid)) is not None]
         across = [table for grid in known if (table := _turned_metrics(grid)) is not None]
+        unrewarded = [] if found or across else [x for grid in known if (x := _without_reward(grid)) is not None]
         found = _with_their_parts(found)
-        if read := [x for x in found if x.table.n >= LEAST_IN_TABLE] or found or across or _rest(known):
+        if read := [x for x in found if x.table.n >= LEAST_IN_TABLE] or found or across or unrewarded:
             left = [x.table for x in (*found, *across) if not any(x is other for other in read)]
             others = [grid for grid in known if _metrics(grid) is None and _turned_metrics(grid) is None]
             evaluations = [table for grid in others if (table := _evaluations(grid)) is not None]
@@ -77,12 +76,6 @@ def tables_in(text: str) -> list[Parsed]:
                 read = [_evaluated(read[0], evaluations[0])]
             return [x.noted(*_unread_note(left)) for x in read]
     return []
-
-
-def _rest(grids: Sequence[Grid]) -> list[Parsed]:
-    """Content of tables where none has a reward by step: the values of one, else signals by step."""
-    values = [table for grid in grids if (table := _values(grid)) is not None]
-    return values or [table for grid in grids if (table := _without_reward(grid)) is not None]
 
 
 def _with_their_parts(tables: list[Parsed]) -> list[Parsed]:
@@ -196,22 +189,6 @@ def _turned_metrics(grid: Grid) -> Parsed | None:
     table = None if evaluated else in_rows_of_steps(grid.names, grid.rows)
     found = None if table is None else _metrics(grid._replace(names=table[0], rows=table[1]))
     return None if found is None else found.noted("a row of the table is a metric and a column a step; it is turned")
-
-
-def _values(grid: Grid) -> Parsed | None:
-    """The one row of a table with a row for each metric and a column of their values; None where it is none."""
-    numbers = [
-        i
-        for i in range(1, len(grid.names))
-        if any(math.isfinite(to_float(row[i])) for row in grid.rows if i < len(row))
-    ]
-    if len(numbers) != 1 or not of_metrics(grid.names[0]):
-        return None
-    row = {x[0]: to_float(value_in(x[numbers[0]])) for x in grid.rows if numbers[0] < len(x)}
-    row = {name: value for name, value in row.items() if math.isfinite(value)}
-    if len(row) < LEAST_IN_TABLE or not any(map(is_total_reward, row)):
-        return None
-    return Parsed(Table.from_rows([row])).noted("a row of the table is a metric, of which it has one value")
 
 
 _MEASURED = ("entropy", "kl", "grad_norm", "learning_rate", "completion_length", "clip_ratio")
