@@ -55,7 +55,7 @@ def worst(pattern: re.Pattern, ends: tuple[str, ...]) -> float:
 SLOWEST = tuple(
     f"logs.{name}"
     for name in (
-        *("readers.console_verl._GOES_ON", "readers.blocks._HEADING", "readers.blocks._RULED", "readers.blocks._DONE"),
+        *("readers.console_verl._GOES_ON", "readers.blocks._HEADING", "readers.blocks._RULED"),
         *("lines._BAR_TEXT", "cells._STEP_CELL"),
     )
 )
