@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from bayes_grpo.common.document import sentence_case
+from bayes_grpo.common.document import TONES, Document, sentence_case
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.records import Action, ActionKind
@@ -219,3 +219,29 @@ def conditional_forecast(status: Status, summary: ForecastSummary) -> ForecastSu
     found = f"{status.named}: {status.headline}"
     notes = (f"{found} What to do about it: bayes-grpo diagnose", *summary.notes)
     return replace(summary, sentence=conditional_sentence(status, summary.sentence), notes=notes)
+
+
+def conditional_document(document: Document, status: Status) -> Document:
+    """A document under the status of its run: a failure comes first, and the answer is conditional."""
+    first = status.action.reason == "costs" or conditional(status)
+    own = document.do and not (document.conditional and first)
+    do = document.do if own else status.action.sentence
+    if not status.alarming:
+        return replace(document, do=do)
+    detail = sentence_case(status.finding.detail)
+    return replace(
+        document,
+        answer=sentence_case(status.finding.lead),
+        why=" ".join(x for x in (detail, unless_changed(document, status).answer) if x),
+        do=do,
+        status=status.status,
+        chance=status.chance,
+        tone=TONES[status.status],
+    )
+
+
+def unless_changed(document: Document, status: Status | None) -> Document:
+    """The same document, its answer under a condition where the run fails."""
+    if status is None or not status.alarming or not document.conditional:
+        return document
+    return replace(document, answer=f"{UNCHANGED}{sentence_case(document.answer, upper=False)}")

@@ -124,7 +124,7 @@ class OtherParts:
 
     def document(self, result: Any) -> Document:
         """A result as a document, with what is around it."""
-        from bayes_grpo.analysis.conditional import conditional_document
+        from bayes_grpo.analysis.result import conditional_document
         from bayes_grpo.common.document import Sparkline
         from bayes_grpo.views.diagnosis import evaluation_line
         from bayes_grpo.views.view import with_part

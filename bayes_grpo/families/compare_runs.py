@@ -17,7 +17,8 @@ from bayes_grpo.common.results import Result, frame_of
 from bayes_grpo.common.runtime import Progress, or_silent
 from bayes_grpo.common.sampling import seed_of
 from bayes_grpo.common.text import listed, plain
-from bayes_grpo.families.compared_run import ComparedRun
+from bayes_grpo.diagnosis.diagnose import diagnose
+from bayes_grpo.diagnosis.status import Status
 from bayes_grpo.families.members import check_comparable, read_runs, settings_that_differ
 from bayes_grpo.families.readings import RunReading, reading_of
 from bayes_grpo.families.recipes import (
@@ -34,7 +35,11 @@ from bayes_grpo.families.recipes import (
 )
 from bayes_grpo.logs.run import Run
 from bayes_grpo.references.gather import RunSources
+from bayes_grpo.rows.levels import RewardLevels
 from bayes_grpo.rows.rows_of import MAX_ROWS_OF_SEVERAL, rows_of
+from bayes_grpo.rows.series import Series
+from bayes_grpo.signals.path import SignalPath, fit_path
+from bayes_grpo.signals.run_paths import RunPaths
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,6 +48,44 @@ _MAX_PARTS = 4
 """Parts that the sentence names."""
 _INTERVAL_DRAWS = 4000
 """Draws for intervals."""
+
+
+@dataclass(frozen=True)
+class ComparedRun(Result):
+    """One run of a recipe.
+
+    Attributes:
+        recipe: "A" or "B".
+        name: Its name.
+        rows: Number of rows of the compared reward.
+        last_step: Step of the last of them.
+        levels: First, last and best reward, without the noise of the rows.
+        status: How the run stands.
+    """
+
+    recipe: str
+    name: str
+    rows: int
+    last_step: float
+    levels: RewardLevels
+    status: Status
+
+    @classmethod
+    def of(cls, recipe: str, run: Run, table: Series) -> ComparedRun:
+        """A run with the rows that are compared."""
+        found = diagnose(run)
+        path = _path(found.paths, table)
+        return cls(recipe, run.name, len(table.y), float(table.step[-1]), path.display_levels, found.status)
+
+
+def _path(paths: RunPaths | None, table: Series) -> SignalPath:
+    """The path of the compared reward, which every other command shows; else that of its rows."""
+    path = None
+    if paths is not None:
+        path = paths.reward if paths.reward_key == table.signal else paths.held_out
+    path = path or fit_path(table.step, table.y)
+    assert path is not None  # a recipe's readings need more rows than a path
+    return path
 
 
 @dataclass(frozen=True, eq=False)

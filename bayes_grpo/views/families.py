@@ -22,8 +22,7 @@ from bayes_grpo.common.document import (
     words,
 )
 from bayes_grpo.common.intervals import LEVEL
-from bayes_grpo.families.compare_runs import Compared
-from bayes_grpo.families.compared_run import ComparedRun
+from bayes_grpo.families.compare_runs import Compared, ComparedRun
 from bayes_grpo.families.recipes import RecipeAnswer
 from bayes_grpo.families.result import Sweep
 from bayes_grpo.signals.path import fit_path

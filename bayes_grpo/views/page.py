@@ -7,8 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from bayes_grpo.analysis.conditional import unless_changed
-from bayes_grpo.analysis.result import Analysis, Part
+from bayes_grpo.analysis.result import Analysis, Part, unless_changed
 from bayes_grpo.common.document import TONES, Document, Drawing, Point, Section, section, sentence_case
 from bayes_grpo.common.intervals import percent
 from bayes_grpo.common.text import clean

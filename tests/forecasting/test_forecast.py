@@ -22,8 +22,7 @@ from bayes_grpo.forecasting.expected import horizon_of
 from bayes_grpo.forecasting.fits import bounded, fit_ensemble, forecast_weights, prior_weights, trusted
 from bayes_grpo.forecasting.forecast import ALONE, forecast
 from bayes_grpo.forecasting.inputs import inputs_of_run
-from bayes_grpo.forecasting.mixture import allot, regime_paths
-from bayes_grpo.forecasting.paths import predict
+from bayes_grpo.forecasting.mixture import allot, predict, regime_paths
 from bayes_grpo.forecasting.summary import summarize_forecast
 from bayes_grpo.logs.settings import Provenance, Setting
 from bayes_grpo.regimes import get_regime

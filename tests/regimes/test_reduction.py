@@ -9,7 +9,7 @@ from bayes_grpo import fit
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.dynamics import kalman
 from bayes_grpo.dynamics.reduction import oscillator_coefficients
-from bayes_grpo.planning.stiffness import stiffness_of_fit
+from bayes_grpo.planning.plan import stiffness_of_fit
 from bayes_grpo.regimes.built_in.oscillator import Oscillator
 from bayes_grpo.regimes.built_in.reduction import Reduction
 from bayes_grpo.rows.padding import padded

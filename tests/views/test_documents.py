@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from bayes_grpo import diagnose, fit, forecast, summarize
-from bayes_grpo.analysis.conditional import conditional_document
-from bayes_grpo.analysis.result import conditional
+from bayes_grpo.analysis.result import conditional, conditional_document
 from bayes_grpo.common.document import Document, Sparkline, section, shows, table
 from bayes_grpo.common.intervals import Interval
 from bayes_grpo.diagnosis.records import Action, Finding
