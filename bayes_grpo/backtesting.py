@@ -176,13 +176,11 @@ class Backtest(Result):
         if not self.table:
             return "no origin of any log could be used", "nothing was scored"
         ours, last = self.table
-        how = "came as close to the later rows as"
-        if self.verdict != "equal":
-            how = (
-                "came closer to the later rows than"
-                if self.verdict == "better"
-                else "missed the later rows by more than"
-            )
+        how = {
+            "better": "came closer to the later rows than",
+            "equal": "came as close to the later rows as",
+            "worse": "missed the later rows by more than",
+        }[self.verdict]
         narrow = ", so they are too narrow here" if self.too_narrow else ""
         covered = f"its {LEVEL:.0%} intervals covered {ours.coverage:.0%} of these rows"
         scores = f"mean CRPS {ours.crps:.3f} and {last.crps:.3f} of the curve's standard deviation"

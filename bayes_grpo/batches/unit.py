@@ -68,14 +68,7 @@ class Log:
 
 @dataclass(frozen=True, eq=False)
 class BatchUnit:
-    """One row of the table.
-
-    Attributes:
-        log: The log.
-        parts: Parts of an analysis that are computed.
-        settings: What they are computed with; the seed is that of the batch.
-        read: Keyword arguments of `read_log`.
-    """
+    """One row of the table: a log, parts of an analysis, their settings with the batch's seed, and how it is read."""
 
     log: Log
     parts: tuple[str, ...]

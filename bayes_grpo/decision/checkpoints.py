@@ -208,28 +208,18 @@ def _log_density(off: np.ndarray, covariance: np.ndarray) -> float:
     return float(-0.5 * (off @ np.linalg.solve(covariance, off) + np.linalg.slogdet(covariance)[1]))
 
 
-class Recall(NamedTuple):
-    """Stopping steps with the checkpoint that is picked at each.
-
-    Attributes:
-        step: Stopping steps, the first of them now, shape (1 + h,).
-        reward: Reward of the picked checkpoint, shape (draws, 1 + h).
-        choice: Checkpoint to take now.
-    """
-
-    step: np.ndarray
-    reward: np.ndarray
-    choice: Choice
-
-
-def recalled(forecast: Forecast, checkpoints: Checkpoints, seed: int = 0) -> Recall:
+def recalled(forecast: Forecast, checkpoints: Checkpoints, seed: int = 0) -> tuple[np.ndarray, np.ndarray, Choice]:
     """The checkpoint picked at every stopping step of a forecast.
+
+    Returns:
+        Stopping steps, the first of them now, shape (1 + h,); reward of the picked checkpoint at each, shape
+        (draws, 1 + h); and the checkpoint to take now.
 
     Raises:
         SettingError: The forecast has no future step, too few rows, or checkpoints are impossible.
     """
     now = float(forecast.now)
-    saved = checkpoints.checked(float(forecast.now))
+    saved = checkpoints.checked(now)
     step, reward = rewards_at_stops(forecast)
     path = fit_path(forecast.logged_step, forecast.logged, seed=1)
     if path is None:
@@ -246,11 +236,10 @@ def recalled(forecast: Forecast, checkpoints: Checkpoints, seed: int = 0) -> Rec
     best = int(np.argmax(known))
     out = np.empty_like(reward)
     out[:, 0] = past[:, best]
-    earlier = int(np.argmax(known[:-1])) if len(known) > 1 else None  # going on keeps no present policy
-    if earlier is None:
-        picked, top = np.full(len(reward), -np.inf), np.full(len(reward), -np.inf)
-    else:
-        picked = past[:, earlier].copy()
+    picked = top = np.full(len(reward), -np.inf)
+    if len(known) > 1:  # going on keeps no present policy
+        earlier = int(np.argmax(known[:-1]))
+        picked = past[:, earlier]
         top = np.full(len(reward), known[earlier])
     to_come = _future_steps(saved, now, float(step[-1]))
     each = _at(to_come, step, reward)
@@ -265,7 +254,7 @@ def recalled(forecast: Forecast, checkpoints: Checkpoints, seed: int = 0) -> Rec
             done += 1
         own = at_stop[:, j] > top
         out[:, j] = np.where(own, reward[:, j], picked)
-    return Recall(step, out, choice)
+    return step, out, choice
 
 
 def rewards_at_stops(forecast: Forecast) -> tuple[np.ndarray, np.ndarray]:

@@ -58,8 +58,11 @@ def decide(
         >>> decide(forecast(run, horizon=60.0), cost_per_step=1.0, value_per_reward=10.0).recommended
         30.0
     """
-    recall = None if checkpoints is None else recalled(forecast, checkpoints)
-    step, reward = rewards_at_stops(forecast) if recall is None else (recall.step, recall.reward)
+    choice = None
+    if checkpoints is None:
+        step, reward = rewards_at_stops(forecast)
+    else:
+        step, reward, choice = recalled(forecast, checkpoints)
     rise = reward - reward[:, :1]
     paths = value_per_reward * rise - (cost_per_step or 0.0) * (step - step[0])
     net = paths.mean(axis=0)
@@ -67,7 +70,7 @@ def decide(
     chosen = _end_of_equals(paths, int(np.argmax(net)))
     judged = chosen if chosen > 0 else 1 + int(np.argmax(net[1:]))
     fallen, back = forecast.fallen, None
-    if fallen is not None and recall is None and cost_per_step is not None:
+    if fallen is not None and choice is None and cost_per_step is not None:
         lost = fallen.saved - fallen.now
         if value_per_reward * lost > net[chosen]:
             back = Back(fallen.saved_step, lost, value_per_reward * lost, fallen.at_once)
@@ -86,9 +89,9 @@ def decide(
         probability_pays=float(np.mean(paths[:, judged] > 0)),
         level=LEVEL,
         back=back,
-        choice=None if recall is None else recall.choice,
+        choice=choice,
         assumed=tuple(forecast.assumed),
-        warnings=range_warnings(forecast),
+        warnings=() if math.isfinite(forecast.high) else (_NO_RANGE,),
     )
 
 
@@ -103,16 +106,10 @@ _SURE_ERRORS = 2.0
 """Standard errors of a mean over draws by which two of them differ surely."""
 
 
-def range_warnings(forecast: Forecast) -> tuple[str, ...]:
-    """A sentence where the largest reward is unknown: expectations then count gains that no reward can reach."""
-    if math.isfinite(forecast.high):
-        return ()
-    return (
-        "the largest possible reward is unknown, so these expectations may count impossible gains; "
-        "set it: --set reward_high=VALUE",
-    )
-
-
+_NO_RANGE = (
+    "the largest possible reward is unknown, so these expectations may count impossible gains; "
+    "set it: --set reward_high=VALUE"
+)
 LEAST_SCORES = 2
 """Fewer evaluation rewards than this do not distinguish checkpoints."""
 

@@ -38,8 +38,7 @@ from bayes_grpo.references.gather import RunSources
 from bayes_grpo.rows.levels import RewardLevels
 from bayes_grpo.rows.rows_of import MAX_ROWS_OF_SEVERAL, rows_of
 from bayes_grpo.rows.series import Series
-from bayes_grpo.signals.path import SignalPath, fit_path
-from bayes_grpo.signals.run_paths import RunPaths
+from bayes_grpo.signals.path import fit_path
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,20 +71,14 @@ class ComparedRun(Result):
 
     @classmethod
     def of(cls, recipe: str, run: Run, table: Series) -> ComparedRun:
-        """A run with the rows that are compared."""
+        """A run with the rows that are compared; its path is the one that other commands show, where there is one."""
         found = diagnose(run)
-        path = _path(found.paths, table)
+        path = None
+        if found.paths is not None:
+            path = found.paths.reward if found.paths.reward_key == table.signal else found.paths.held_out
+        path = path or fit_path(table.step, table.y)
+        assert path is not None  # a recipe's readings need more rows than a path
         return cls(recipe, run.name, len(table.y), float(table.step[-1]), path.display_levels, found.status)
-
-
-def _path(paths: RunPaths | None, table: Series) -> SignalPath:
-    """The path of the compared reward, which every other command shows; else that of its rows."""
-    path = None
-    if paths is not None:
-        path = paths.reward if paths.reward_key == table.signal else paths.held_out
-    path = path or fit_path(table.step, table.y)
-    assert path is not None  # a recipe's readings need more rows than a path
-    return path
 
 
 @dataclass(frozen=True, eq=False)

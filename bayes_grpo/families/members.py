@@ -88,17 +88,6 @@ def _number(text: str) -> float:
     return float(text.lower().replace("em", "e-").replace("p", "."))
 
 
-def named_setting(setting: str, names: Sequence[str], known: Sequence[float | None]) -> NamedSetting | None:
-    """A setting as the names of runs give it, with its known value for each; None where they state no two values."""
-    values = {plain(n, 80): x for n, x in zip(names, known, strict=True)
-              if x is not None and settings_in_name(n).get(setting) == x}  # fmt: skip
-    given = sorted({x for x in known if x is not None})
-    if not values or len(given) < 2:
-        return None
-    others = sum(x is None for x in known)
-    return NamedSetting(setting, values, others, float(np.exp(np.mean(np.log(given)))) if others else None)
-
-
 FEWEST_RUNS = 3
 """Runs of a sweep at least."""
 _ROWS_ONLY = ("logging_window", "reward_low", "reward_high", "reward_std_kind", "save_steps", "total_steps")
@@ -106,13 +95,7 @@ _ROWS_ONLY = ("logging_window", "reward_low", "reward_high", "reward_std_kind", 
 
 
 class SweepMember(NamedTuple):
-    """A run of a sweep.
-
-    Attributes:
-        run: The run.
-        table: Its rows.
-        settings: Varied settings by name.
-    """
+    """A run of a sweep: the run, its rows, and its varied settings by name."""
 
     run: Run
     table: Series
@@ -193,13 +176,18 @@ def setting_text(value: Any) -> str:
 
 def named_settings(runs: Sequence[Run], vary: Sequence[str] | None = None) -> dict[str, NamedSetting]:
     """Positive settings, of ``vary`` if given, that names of the runs state, and what is assumed of the others."""
-    names = [run.name for run in runs]
-    found = settings_that_differ(runs)
-    wanted = {
-        k: x for k, x in found.items() if (vary is None or k in vary) and all(v is None or _positive(v) for v in x)
-    }
-    every = {name: named_setting(name, names, x) for name, x in wanted.items()}
-    return {name: x for name, x in every.items() if x is not None}
+    out = {}
+    for name, values in settings_that_differ(runs).items():
+        known = [x for x in values if x is not None]
+        if (vary is not None and name not in vary) or not all(map(_positive, known)):
+            continue
+        stated = {plain(run.name, 80): x for run, x in zip(runs, values, strict=True)
+                  if x is not None and settings_in_name(run.name).get(name) == x}  # fmt: skip
+        if stated:
+            others = len(values) - len(known)
+            assumed = float(np.exp(np.mean(np.log(sorted(set(known)))))) if others else None
+            out[name] = NamedSetting(name, stated, others, assumed)
+    return out
 
 
 def varied_in(runs: Sequence[Run]) -> list[str]:

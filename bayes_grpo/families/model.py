@@ -60,13 +60,7 @@ class SweepData(NamedTuple):
 
 
 class SweepDraws(NamedTuple):
-    """Draws of the model, leading axes (chains, draws).
-
-    Attributes:
-        slopes: Shape (..., k, P).
-        mean: Shape (..., P).
-        spread: Shape (..., P).
-    """
+    """Draws of the model, leading axes (chains, draws): slopes (..., k, P), mean (..., P) and spread (..., P)."""
 
     slopes: np.ndarray
     mean: np.ndarray

@@ -32,11 +32,8 @@ _DRAWS = 400
 class RunReading:
     """Posterior draws of a run over both regimes.
 
-    Attributes:
-        run: The run.
-        table: Its rows.
-        latent: The latent reward at the rows, shape (draws, T).
-        plateau: Where it would settle at its highest learning rate, shape (draws,).
+    ``latent`` is its reward at the rows, shape (draws, T), ``plateau`` where it would settle at its highest learning
+    rate, shape (draws,).
     """
 
     run: Run

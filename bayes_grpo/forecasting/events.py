@@ -135,12 +135,7 @@ def origin_state(y: np.ndarray, reward: RewardRange) -> OriginState:
 
 
 class Rate(NamedTuple):
-    """Learned numbers of one event.
-
-    Attributes:
-        rate: Its rate in 1 / rows seen.
-        sizes: Quantiles of its size at evenly spaced probabilities from 0 to 1.
-    """
+    """Learned numbers of one event: its rate in 1 / rows seen, and quantiles of its size at even probabilities."""
 
     rate: float
     sizes: np.ndarray
@@ -155,12 +150,7 @@ def chances(rates: Mapping[str, float], ahead: float) -> dict[str, float]:
 
 @dataclass(frozen=True, eq=False)
 class EventRates:
-    """Learned numbers of all events.
-
-    Attributes:
-        rates: Event → its numbers.
-        provenance: From what they were learned.
-    """
+    """Event → its learned numbers, and from what they were learned."""
 
     rates: Mapping[str, Rate]
     provenance: Mapping[str, Any]

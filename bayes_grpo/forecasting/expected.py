@@ -42,12 +42,7 @@ class Horizon(NamedTuple):
 
 
 class FarHorizon(NamedTuple):
-    """A horizon so far ahead that no row supports a forecast.
-
-    Attributes:
-        until: Optimizer step.
-        length: Steps from the start to the last logged row.
-    """
+    """A horizon so far ahead of a log of so many steps that no row supports a forecast."""
 
     until: float
     length: float

@@ -83,12 +83,7 @@ FORECAST_SAMPLER = SamplerSettings(num_chains=4, num_warmup=300, num_samples=500
 
 
 class Bounded(NamedTuple):
-    """Effect of a reward range on a regime; none by default.
-
-    Attributes:
-        share: Probability that the range holds, given the rows.
-        log_factor: Log of the factor on the regime's marginal likelihood.
-    """
+    """Probability that a reward range holds given the rows, and log factor on the regime's marginal likelihood."""
 
     share: float = 0.0
     log_factor: float = 0.0

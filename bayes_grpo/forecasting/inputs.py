@@ -20,16 +20,9 @@ MIN_FORECAST_ROWS = 8
 
 @dataclass(frozen=True, eq=False)
 class ForecastInputs:
-    """Inputs of a forecast.
+    """Rows up to the origin, range of the reward, and learning rate from the last row on.
 
-    Attributes:
-        table: Rows up to the origin of the forecast.
-        reward: Range of the reward.
-        ahead: Learning rate from the last row on.
-        notes: Remarks of the reader and of the rows.
-        name: Name of the run.
-        settings: Settings of the run by name.
-        fallen: Loss of the reward at its last row; None without a loss.
+    ``notes`` are remarks of the reader and of the rows; ``fallen`` is a loss of the reward at its last row.
     """
 
     table: Series

@@ -20,13 +20,7 @@ LAST = 10
 
 
 class Level(NamedTuple):
-    """Last-value forecast.
-
-    Attributes:
-        mean: Mean of the last rows, reward.
-        sd: Standard deviation of the latent reward around the mean.
-        row_sd: Standard deviation of a row around the latent reward.
-    """
+    """Mean of the last rows, sd of the latent reward about it, and sd of a row about the latent reward."""
 
     mean: float
     sd: float

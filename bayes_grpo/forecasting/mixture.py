@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -40,24 +40,8 @@ RUNAWAY = 10.0
 """Largest excursion of a trend beyond the rows and its fixed point, in ranges of the rows; beyond it, it diverges."""
 
 
-class Paths(NamedTuple):
-    """Predictive draws.
-
-    Attributes:
-        latent: Latent reward of each future row, shape (draws, h).
-        trend: What the regime expects of it from the same present state, without the noise to come, shape (draws, h).
-        rows: What a logged row would show, shape (draws, h).
-        fixed_point: Fixed point of each draw, shape (draws,).
-    """
-
-    latent: np.ndarray
-    trend: np.ndarray
-    rows: np.ndarray
-    fixed_point: np.ndarray
-
-
-def predict(draws: Draws, picks: np.ndarray, future: FutureGrid, seed: int) -> Paths:
-    """Predictive paths of the picked draws of a posterior over future rows, one a pick."""
+def predict(draws: Draws, picks: np.ndarray, future: FutureGrid, seed: int) -> tuple[RewardPaths, np.ndarray]:
+    """Predictive paths of the picked draws of a posterior over future rows, one a pick, and their fixed points."""
     total = len(picks)
     first = len(draws.rows.y)
     h = len(future.step)
@@ -73,7 +57,7 @@ def predict(draws: Draws, picks: np.ndarray, future: FutureGrid, seed: int) -> P
     ends = np.array([first, first + h])
     latent, trend, shown, fixed = over_draws(_path, (draws.regime,), each, prior, rows, ends)
     ahead = slice(first, first + h)
-    return Paths(latent[:, ahead], trend[:, ahead], shown[:, ahead], fixed)
+    return RewardPaths(latent[:, ahead], trend[:, ahead], shown[:, ahead]), fixed
 
 
 def _path(
@@ -98,30 +82,28 @@ def regime_paths(
     table, total = draws.rows, draws.size
     tries = max(count, min(4 * count, total))
     picks = np.random.default_rng(seed).permutation(spread(total, tries, repeat=True))
-    found = predict(draws, picks, future, seed)
-    lasting = np.flatnonzero(~_runs_away(found, table))
+    found, fixed_points = predict(draws, picks, future, seed)
+    lasting = np.flatnonzero(~_runs_away(found.trend, fixed_points, table))
     if not len(lasting):
         lasting = np.arange(tries)
-    fixed = found.fixed_point[lasting]
+    fixed = fixed_points[lasting]
     settling = lasting[(fixed >= reward.low) & (fixed <= reward.high)]
     if not len(settling):
         settling = lasting  # every draw settles outside: clipping alone keeps the paths inside
     num_inside = round(inside * count)
     chosen = np.concatenate([np.resize(settling, num_inside), np.resize(lasting[::-1], count - num_inside)])
-    paths = [x[chosen] for x in (found.latent, found.trend, found.rows, found.fixed_point)]
+    paths = [x[chosen] for x in (*found, fixed_points)]
     for x in paths:
         np.clip(x[:num_inside], reward.low, reward.high, out=x[:num_inside])
     return RewardPaths(*paths[:3]), paths[3]
 
 
-def _runs_away(found: Paths, table: Series) -> np.ndarray:
+def _runs_away(trend: np.ndarray, fixed_point: np.ndarray, table: Series) -> np.ndarray:
     """Mask of draws whose trend ends far from the rows and from its own fixed point, shape (draws,)."""
     far = RUNAWAY * float(np.ptp(table.y))
-    lowest = np.minimum(table.y.min(), found.fixed_point)
-    highest = np.maximum(table.y.max(), found.fixed_point)
-    below = found.trend.min(axis=1) < lowest - far
-    above = found.trend.max(axis=1) > highest + far
-    return below | above | ~np.isfinite(found.trend).all(axis=1)
+    below = trend.min(axis=1) < np.minimum(table.y.min(), fixed_point) - far
+    above = trend.max(axis=1) > np.maximum(table.y.max(), fixed_point) + far
+    return below | above | ~np.isfinite(trend).all(axis=1)
 
 
 def allot(draws: int, shares: Mapping[str, float]) -> dict[str, int]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
@@ -39,26 +40,17 @@ class FailureRegression(NamedTuple):
         rates: Least and largest learning rate of the public runs that worked; it says nothing outside.
     """
 
-    mean: tuple[float, ...]
-    covariance: tuple[tuple[float, ...], ...]
+    mean: Sequence[float]
+    covariance: Sequence[Sequence[float]]
     repository_sd: float
     reference_rate: float
-    rates: tuple[float, ...]
+    rates: Sequence[float]
 
     def probability(self, ratio: float, learning_rate: float) -> float:
         """P(fails) in a new repository at a new over a present learning rate, which worked."""
         x = np.array([1.0, math.log(ratio), math.log(learning_rate / self.reference_rate)])
         variance = float(x @ np.array(self.covariance) @ x) + self.repository_sd**2
         return float(expit(x @ np.array(self.mean) / math.sqrt(1.0 + math.pi * variance / 8.0)))
-
-
-class PairCount(NamedTuple):
-    """Pairs of one repository that changed one setting alone by one ratio, and how many of the changed runs failed."""
-
-    ratio: float
-    pairs: int
-    failed: int
-    repository: str
 
 
 class OtherRuns(NamedTuple):
@@ -91,16 +83,16 @@ def outcomes_of_similar_changes(
 
     ``learning_rate`` is the present highest one under Adam; NaN where it is unknown or of another optimizer.
     """
-    cases = [PairCount(*row) for row in _outcomes()["cases"][setting]]
-    near = [case for case in cases if _is_similar_change(math.log(case.ratio), math.log(ratio))]
+    cases = _outcomes()["cases"][setting]  # ratio, pairs, failed, repository
+    near = [case for case in cases if _is_similar_change(math.log(case[0]), math.log(ratio))]
     regression = failure_regression()
     known = setting == "learning_rate" and regression.rates[0] <= learning_rate <= regression.rates[1]
     return OtherRuns(
         setting=setting,
         ratio=float(ratio),
-        pairs=sum(case.pairs for case in near),
-        failed=sum(case.failed for case in near),
-        repositories=len({case.repository for case in near}),
+        pairs=sum(pairs for _, pairs, _, _ in near),
+        failed=sum(failed for _, _, failed, _ in near),
+        repositories=len({repository for *_, repository in near}),
         p_fails=regression.probability(ratio, learning_rate) if known else math.nan,
         planned=planned,
     )
@@ -109,14 +101,7 @@ def outcomes_of_similar_changes(
 @cache
 def failure_regression() -> FailureRegression:
     """The regression that comes with the package."""
-    kept = _outcomes()["regression"]
-    return FailureRegression(
-        mean=tuple(kept["mean"]),
-        covariance=tuple(tuple(row) for row in kept["covariance"]),
-        repository_sd=kept["repository_sd"],
-        reference_rate=kept["reference_rate"],
-        rates=tuple(kept["rates"]),
-    )
+    return FailureRegression(**_outcomes()["regression"])
 
 
 def _is_similar_change(one: float, other: float) -> bool:

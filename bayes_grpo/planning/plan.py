@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,7 +26,7 @@ from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.settings import Provenance
 from bayes_grpo.planning.noise import GroupSettings, RowNoise, correlation_of, row_noises
 from bayes_grpo.planning.outcomes import ChangedSetting, OtherRuns, outcomes_of_similar_changes
-from bayes_grpo.planning.result import NoiseModel, Plan, StiffnessUsed
+from bayes_grpo.planning.result import NoiseModel, Plan, StiffnessSource, StiffnessUsed
 from bayes_grpo.planning.thresholds import (
     PlannedSettings,
     gains_of,
@@ -47,15 +47,7 @@ LADDER = (0.5, 2.0, 4.0, 10.0)
 
 
 class CurrentRun(NamedTuple):
-    """The present run.
-
-    Attributes:
-        name: Its name.
-        table: Its rows.
-        groups: Its group size and prompts per step.
-        failed: Whether it failed.
-        fit: A fit of its reward; None where none is needed.
-    """
+    """The present run: its rows, group size and prompts per step, whether it failed, a fit where one is needed."""
 
     name: str
     table: Series
@@ -214,70 +206,39 @@ def _stiffness(
             lag_exposure=settings.lag_exposure,
         )
         return StiffnessUsed(probe.stiffest.interval, "probe"), probe.stiffest.draws()
-    if now is None or now.fit is None:
-        raise SettingError("plan: expected a log, a stiffness or a probe, found none; give one of them")
-    unknown = math.isnan(now.table.reference_rate)
-    if unknown and not math.isnan(settings.learning_rate):
+    assert now is not None  # without a stiffness or a probe the present run is fitted
+    assert now.fit is not None
+    rate = now.table.reference_rate
+    if math.isnan(rate) and not math.isnan(settings.learning_rate):
         raise SettingError(
             f"plan: expected the learning rate of the fitted run, found none in its log; fit it with {MENDING}",
             mended_by=Argument("settings", "RATE", "learning_rate"),
         )
-    found = stiffness_of_fit(now.fit, 1.0 if unknown else None)
-    return StiffnessUsed(interval(found.draws), found.source, found.regime, found.quantity), found.draws
+    return stiffness_of_fit(now.fit, 1.0 if math.isnan(rate) else rate)
 
 
-FittedFrom = Literal["low_lag_run", "lagged_run"]
-
-
-class FittedStiffness(NamedTuple):
-    """Posterior of the stiffness that the reward of a run shows.
-
-    Attributes:
-        draws: K per unit learning rate and step, shape (draws,); Adam: in preconditioned units.
-        source: "low_lag_run" where the run refreshed its policy every step, else "lagged_run".
-        regime: Name of the fitted regime.
-        quantity: "gain" or "relaxation_time", from which it follows.
-    """
-
-    draws: np.ndarray
-    source: FittedFrom
-    regime: str
-    quantity: str
-
-
-def stiffness_of_fit(fit: Fit, learning_rate: float | None = None) -> FittedStiffness:
-    """Stiffness from the fitted learning time; ``learning_rate`` is the run's highest where its log lacks it.
+def stiffness_of_fit(fit: Fit, learning_rate: float) -> tuple[StiffnessUsed, np.ndarray]:
+    """Stiffness from the fitted learning time of a run with this highest learning rate, and its draws.
 
     Raises:
-        SettingError: The fitted run's learning rate is unknown, or its regime has no learning time.
+        SettingError: The regime has no learning time.
     """
-    rows = fit.as_draws.rows
-    rate = rows.reference_rate if learning_rate is None else learning_rate
-    if not (math.isfinite(rate) and rate > 0):
-        raise SettingError(
-            f"stiffness from a fit: expected the learning rate of its run, found none in the log; give {MENDING}",
-            mended_by=Argument("settings", "RATE", "learning_rate"),
-        )
-    posterior = fit.quantities
-    momentum = rows.optimizer.momentum
-    if "gain" in posterior:
+    optimizer = fit.as_draws.rows.optimizer
+    if "gain" in fit.quantities:
         quantity = "gain"
         gain = fit.draws("gain").ravel()
-    elif "relaxation_time" in posterior:
+    elif "relaxation_time" in fit.quantities:
         quantity = "relaxation_time"
         time = fit.draws("relaxation_time").ravel()
-        gain = (1.0 - momentum) / time[np.isfinite(time) & (time > 0)]
+        gain = (1.0 - optimizer.momentum) / time[np.isfinite(time) & (time > 0)]
     else:
         raise SettingError(f"stiffness from a fit: regime {fit.regime.name} has no learning time; fit another")
     if not gain.size:
         raise SettingError("stiffness from a fit: every draw is unstable, so there is no learning time; fit another")
-    convention: Any = rows.optimizer.convention
-    return FittedStiffness(
-        draws=gain / effective_learning_rate(rate, momentum, convention),
-        source="low_lag_run" if rows.optimizer.refresh <= 1 else "lagged_run",
-        regime=fit.regime.name,
-        quantity=quantity,
-    )
+    convention: Any = optimizer.convention
+    draws = gain / effective_learning_rate(learning_rate, optimizer.momentum, convention)
+    source: StiffnessSource = "low_lag_run" if optimizer.refresh <= 1 else "lagged_run"
+    return StiffnessUsed(interval(draws), source, fit.regime.name, quantity), draws
 
 
 def _similar_changes(now: CurrentRun | None, settings: PlannedSettings, groups: GroupSettings) -> tuple[OtherRuns, ...]:

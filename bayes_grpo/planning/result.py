@@ -41,12 +41,7 @@ class StiffnessUsed(NamedTuple):
 
 
 class NoiseModel(NamedTuple):
-    """Basis of the noise of rows.
-
-    Attributes:
-        correlation: Intraclass correlation of the completions of one prompt.
-        logged: Whether the log shows it; else it is a typical one.
-    """
+    """Intraclass correlation of the completions of one prompt, and whether the log shows it; else it is typical."""
 
     correlation: float
     logged: bool

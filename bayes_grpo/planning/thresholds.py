@@ -8,9 +8,8 @@ oscillation under such a policy (`bayes_grpo.dynamics.reduction`). A margin is t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -115,40 +114,30 @@ def thresholds_of(settings: PlannedSettings, gains: np.ndarray) -> tuple[Thresho
 def largest_refresh_interval(settings: PlannedSettings, gain: float) -> int:
     """Largest refresh interval up to which a gain is stable; 0 for none, `LONGEST_REFRESH` where that one is stable."""
     for steps in range(1, LONGEST_REFRESH + 1):
-        if _unstable(gain, settings.momentum, steps, settings.lag_exposure):
+        if spectral_radius(gain, settings.momentum, steps, "hold", settings.lag_exposure) > 1.0:
             return steps - 1
     return LONGEST_REFRESH
 
 
 def largest_momentum(settings: PlannedSettings, stiffness: float) -> float:
     """Largest momentum up to which the other settings are stable; NaN for none, 1 where all below 1 are stable."""
+    from scipy.optimize import bisect  # here: most commands that import this plan nothing
+
     rate = 1.0 if math.isnan(settings.learning_rate) else settings.learning_rate
     steps = math.ceil(settings.refresh_interval)
 
-    def unstable(momentum: float) -> bool:
+    def excess(momentum: float) -> float:
+        """Spectral radius above 1, where it is unstable."""
         gain = effective_learning_rate(rate, momentum, settings.convention) * stiffness
-        return _unstable(gain, momentum, steps, settings.lag_exposure)
+        return spectral_radius(gain, momentum, steps, "hold", settings.lag_exposure) - 1.0
 
-    first = next((i for i, momentum in enumerate(_MOMENTA) if unstable(float(momentum))), None)
+    first = next((i for i, momentum in enumerate(_MOMENTA) if excess(float(momentum)) > 0.0), None)
     if first is None:
         return 1.0
     if first == 0:
         return math.nan
-    return _between(unstable, float(_MOMENTA[first - 1]), float(_MOMENTA[first]))
-
-
-def _unstable(gain: float, momentum: float, steps: int, exposure: float) -> bool:
-    return spectral_radius(gain, momentum, steps, "hold", exposure) > 1.0
-
-
-def _between(crossed: Callable[[float], bool], low: float, high: float) -> float:
-    while high - low > 1e-13:
-        middle = 0.5 * (low + high)
-        if crossed(middle):
-            high = middle
-        else:
-            low = middle
-    return 0.5 * (low + high)
+    root: Any = bisect(excess, float(_MOMENTA[first - 1]), float(_MOMENTA[first]), xtol=1e-13)
+    return float(root)
 
 
 def _interval(values: np.ndarray) -> Interval:

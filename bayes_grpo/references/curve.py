@@ -87,6 +87,8 @@ def cuts_of(tables: Sequence[Series]) -> np.ndarray:
 
 def smooth_curve(table: Series, cuts: np.ndarray | None = None) -> SmoothCurve | None:
     """Course and noise of a run, in stretches between cuts; None where its rows do not scatter or are too few."""
+    from scipy.linalg import helmert  # here: without reference runs a forecast needs no SciPy
+
     cuts = cuts_of([table]) if cuts is None else cuts
     place = np.searchsorted(cuts, table.step)
     parts = {int(k): np.flatnonzero(place == k) for k in np.unique(place)}
@@ -96,7 +98,7 @@ def smooth_curve(table: Series, cuts: np.ndarray | None = None) -> SmoothCurve |
     time = (table.step - table.step[0]) / float(np.median(np.diff(table.step)))
     # Some run with the logarithm of the rows since a span, and as fast as these at the end of the run.
     clocks = [time, *((time[-1] + span) * np.log1p(time / span) for span in _EARLY)]
-    deviation = {k: _contrasts(x.stop - x.start) for k, x in slices.items()}
+    deviation = {k: helmert(x.stop - x.start).T for k, x in slices.items()}  # contrasts, which no level changes
     best: tuple[float, float, float, dict[int, np.ndarray]] | None = None
     for length, clock in product(_LENGTHS, clocks):
         kernels = {k: _matern(clock[x], length) for k, x in slices.items()}
@@ -124,14 +126,6 @@ def smooth_curve(table: Series, cuts: np.ndarray | None = None) -> SmoothCurve |
         y = table.y[s.rows] - table.centre
         smooth[s.rows] = table.centre + s.root @ (s.value / (s.value + 1.0) * (s.root.T @ y))
     return SmoothCurve(table, float(np.sqrt(var)), smooth, tuple(stretches))
-
-
-def _contrasts(n: int) -> np.ndarray:
-    """Orthonormal contrasts of n rows, which a level leaves as they are, shape (n, n − 1) (Helmert's)."""
-    i = np.arange(1.0, n)
-    out = np.triu(np.ones((n, n - 1)))
-    out[np.arange(1, n), np.arange(n - 1)] = -i
-    return out / np.sqrt(i * (i + 1.0))
 
 
 def _matern(time: np.ndarray, length: float) -> np.ndarray:

@@ -159,12 +159,7 @@ _MOST_BYTES = 16_000_000
 
 @dataclass(frozen=True)
 class NearbyRuns:
-    """The runs near a log, read when they are needed.
-
-    Attributes:
-        log: A log, an output directory or a store.
-        run: Name of the run in a store that holds several; None for a log of one run.
-    """
+    """The runs near a log, output directory or store, read when needed; ``run`` is one of several in the store."""
 
     log: PathLike
     run: str | None = None
@@ -200,8 +195,9 @@ def _candidates(log: Path, run: str | None) -> Iterator[tuple[Path, str | None]]
     own = log.absolute()
     if own.is_file() and is_output_directory(own.parent):
         own = own.parent
-    paths = sorted(_entries(own.parent), key=lambda path: _name_order(path.name, own.name))
-    yield from ((path, None) for path in paths if path != own and _may_be_a_run(path, own))
+    with suppress(OSError):
+        paths = sorted(own.parent.iterdir(), key=lambda path: _name_order(path.name, own.name))
+        yield from ((path, None) for path in paths if path != own and _may_be_a_run(path, own))
 
 
 def _name_order(name: str, own: str) -> tuple[int, str]:
@@ -214,15 +210,12 @@ def _same_start(a: str, b: str) -> int:
 
 
 def _may_be_a_run(path: Path, own: Path) -> bool:
+    if path.name.startswith("."):
+        return False
     if own.is_file():
         alike = path.suffix == own.suffix and _same_start(path.name, own.name) >= _SAME_START
         return path.is_file() and alike
     return path.is_dir() and is_output_directory(path) == is_output_directory(own)
-
-
-def _entries(folder: Path) -> Iterator[Path]:
-    with suppress(OSError):
-        yield from (path for path in folder.iterdir() if not path.name.startswith("."))
 
 
 def _size(path: Path) -> int:

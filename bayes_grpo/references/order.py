@@ -130,12 +130,7 @@ def threshold(runs: int, rows: float) -> float:
 
 
 class StepEffect(NamedTuple):
-    """Posterior of the effects on rows, in prior standard deviations of an effect.
-
-    Attributes:
-        mean: Posterior mean, shape (n,); 0 where no reference run has a row.
-        var: Posterior variance, shape (n,); 1 there.
-    """
+    """Posterior mean and variance of the effects on rows, (n,), in prior sds; 0 and 1 where no reference has a row."""
 
     mean: np.ndarray
     var: np.ndarray

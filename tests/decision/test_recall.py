@@ -27,11 +27,11 @@ def ahead(latent, logged, noise=1e-4):
 def test_a_stop_after_a_peak_keeps_the_peak_and_costs_the_steps_alone():
     rises = np.minimum(STEP, 60.0) / 100.0 - np.maximum(STEP - 60.0, 0.0) / 200.0  # 0.6 at step 60, 0.4 now
     falls = np.tile(0.4 - 0.01 * np.arange(1, 11), (200, 1))
-    found = recalled(ahead(falls, rises), Checkpoints(np.arange(10.0, 101.0, 10.0), 10.0))
-    assert found.choice.step == 60.0
-    assert found.choice.probability > 0.9
-    assert found.choice.ahead.median == pytest.approx(0.2, abs=0.03)  # the path rounds the kink off
-    assert found.reward == pytest.approx(0.6, abs=0.03)  # whatever comes, the peak can be had
+    _, reward, choice = recalled(ahead(falls, rises), Checkpoints(np.arange(10.0, 101.0, 10.0), 10.0))
+    assert choice.step == 60.0
+    assert choice.probability > 0.9
+    assert choice.ahead.median == pytest.approx(0.2, abs=0.03)  # the path rounds the kink off
+    assert reward == pytest.approx(0.6, abs=0.03)  # whatever comes, the peak can be had
     stopping = decide(ahead(falls, rises), cost_per_step=1.0, value_per_reward=100.0, checkpoints=Checkpoints(
         np.arange(10.0, 101.0, 10.0), 10.0))  # fmt: skip
     assert stopping.stops_now
@@ -45,11 +45,11 @@ def test_a_swing_is_worth_its_top_whenever_it_is_stopped():
     t = np.arange(1, 41)
     swing = np.tile(0.5 + 0.2 * np.sin(0.3 * t), (200, 1))
     flat = np.full(len(STEP), 0.5)
-    found = recalled(ahead(swing, flat), Checkpoints(np.arange(10.0, 101.0, 10.0), 10.0))
-    assert np.all(np.diff(found.reward[:, 1:], axis=1) > -0.02)
-    assert found.reward[:, -1] == pytest.approx(0.7, abs=0.02)
-    sparse = recalled(ahead(swing, flat), Checkpoints(np.empty(0)))  # nothing is kept but the policy of the stop
-    assert sparse.reward[:, -1] == pytest.approx(swing[:, -1], abs=0.02)
+    _, reward, _ = recalled(ahead(swing, flat), Checkpoints(np.arange(10.0, 101.0, 10.0), 10.0))
+    assert np.all(np.diff(reward[:, 1:], axis=1) > -0.02)
+    assert reward[:, -1] == pytest.approx(0.7, abs=0.02)
+    _, sparse, _ = recalled(ahead(swing, flat), Checkpoints(np.empty(0)))  # nothing is kept but the policy of the stop
+    assert sparse[:, -1] == pytest.approx(swing[:, -1], abs=0.02)
 
 
 @pytest.mark.thorough

@@ -9,7 +9,7 @@ from bayes_grpo import fit
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.dynamics import kalman
 from bayes_grpo.dynamics.reduction import oscillator_coefficients
-from bayes_grpo.planning.plan import stiffness_of_fit
+from bayes_grpo.planning.plan import plan, stiffness_of_fit
 from bayes_grpo.regimes.built_in.oscillator import Oscillator
 from bayes_grpo.regimes.built_in.reduction import Reduction
 from bayes_grpo.rows.padding import padded
@@ -68,16 +68,16 @@ def test_curvature_of_a_fit():
         signals={"learning_rate": np.full(40, rate)},
     )
     fitted = fit(run, "exponential", seed=0)
-    found = stiffness_of_fit(fitted)
+    found, draws = stiffness_of_fit(fitted, rate)
     # e-fold time 9 steps: g = (1 - μ)/9, K = g/η.
-    low, high = np.quantile(found.draws, [0.02, 0.98])
+    low, high = np.quantile(draws, [0.02, 0.98])
     assert low < 0.5 / 9 / rate < high
     assert found.source == "low_lag_run"
-    np.testing.assert_allclose(stiffness_of_fit(fitted, learning_rate=2 * rate).draws, found.draws / 2)
+    np.testing.assert_allclose(stiffness_of_fit(fitted, learning_rate=2 * rate)[1], draws / 2)
 
 
 def test_curvature_without_a_learning_rate_is_refused():
     fitted = fit(noisy(momentum=0.5, refresh_interval=4), "exponential", seed=0)
     with pytest.raises(SettingError, match=r"settings=\{.learning_rate"):
-        stiffness_of_fit(fitted)
-    assert stiffness_of_fit(fitted, learning_rate=1e-3).source == "lagged_run"
+        plan(fitted, learning_rate=1e-3)
+    assert stiffness_of_fit(fitted, learning_rate=1e-3)[0].source == "lagged_run"
