@@ -12,52 +12,39 @@ from typing import Annotated, Any
 import typer
 
 import bayes_grpo as bg
+from bayes_grpo.cli import options
 from bayes_grpo.cli.command import command
-from bayes_grpo.cli.options import (
-    COMPUTING,
-    OUTPUT,
-    REGIME,
-    HorizonStep,
-    Jobs,
-    LogNames,
-    OutputWithPlot,
-    Reading,
-    Seed,
-    Signal,
-    names_in,
-    option,
-)
 from bayes_grpo.cli.printing import EXIT_INPUT, progress_bar
 from bayes_grpo.common.errors import MissingExtraError, SettingError
 
 
 @command("batch runs", "batch runs --do fit,forecast --out batch.csv --jobs 2")
 def batch(
-    logs: LogNames,
+    logs: options.LogNames,
     do: Annotated[str, typer.Option(help="Any of fit, forecast, diagnose, separated by commas.")] = "diagnose",
     out: Annotated[
         Path | None,
-        option(OUTPUT, help="Write the table to this file (.parquet, .csv); its journal lets a call resume."),
+        options.in_output(help="Write the table to this file (.parquet, .csv); its journal lets a call resume."),
     ] = None,
-    regime: Annotated[str, typer.Option(help="Regime to fit.", **REGIME)] = "oscillator",
-    horizon: HorizonStep = None,
-    signal: Signal = "auto",
-    jobs: Jobs = 1,
+    regime: Annotated[str, typer.Option(help="Regime to fit.", **options.REGIME)] = "oscillator",
+    horizon: options.HorizonStep = None,
+    signal: options.Signal = "auto",
+    jobs: options.Jobs = 1,
     dask: Annotated[
-        str | None, option(COMPUTING, help="Address of a Dask scheduler that does the work, e.g. tcp://host:8786.")
+        str | None, options.in_computing(help="Address of a Dask scheduler that does the work, e.g. tcp://host:8786.")
     ] = None,
-    no_resume: Annotated[bool, option(OUTPUT, "--no-resume", help="Ignore the journal of earlier calls.")] = False,
-    seed: Seed = 0,
+    no_resume: Annotated[bool, options.in_output("--no-resume", help="Ignore the journal of earlier calls.")] = False,
+    seed: options.Seed = 0,
     *,
-    output: OutputWithPlot,
-    reading: Reading,
+    output: options.OutputWithPlot,
+    reading: options.Reading,
 ) -> None:
     """How many logs stand, in one table, with fits and forecasts where wanted; a killed call resumes."""
     read = reading.options()
     with dask_executor(dask) as executor, progress_bar() as progress:
         result = bg.batch(
             logs,
-            names_in(do),
+            options.names_in(do),
             regime=regime,
             horizon=horizon,
             signal=signal,

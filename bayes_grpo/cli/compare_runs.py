@@ -8,14 +8,14 @@ from typing import Annotated, Any
 import typer
 
 import bayes_grpo as bg
+from bayes_grpo.cli import options
 from bayes_grpo.cli.command import command
-from bayes_grpo.cli.options import EXISTING_LOGS, OutputWithPlot, Reading, RewardPart, Seed, Signal
 from bayes_grpo.cli.printing import progress_bar
 
 
 def _recipe(name: str) -> Any:
     return typer.Option(
-        metavar="LOG ...", help=f"Logs of recipe {name}, one a seed, FILE#RUN likewise.", callback=EXISTING_LOGS
+        metavar="LOG ...", help=f"Logs of recipe {name}, one a seed, FILE#RUN likewise.", callback=options.EXISTING_LOGS
     )
 
 
@@ -30,7 +30,7 @@ def compare_runs(
         typer.Argument(
             help="Two logs or folders of logs, A and B, or --a and --b; FILE#RUN is one of several runs in a file.",
             metavar="A B",
-            callback=EXISTING_LOGS,
+            callback=options.EXISTING_LOGS,
         ),
     ] = None,
     a: Annotated[list[str] | None, _recipe("A")] = None,
@@ -38,8 +38,8 @@ def compare_runs(
     step: Annotated[
         float | None, typer.Option(help="Step at which to compare; the last one that all runs have if absent.")
     ] = None,
-    signal: Signal = "auto",
-    part: RewardPart = None,
+    signal: options.Signal = "auto",
+    part: options.RewardPart = None,
     by_prompt: Annotated[
         bool,
         typer.Option(
@@ -53,9 +53,9 @@ def compare_runs(
         ),
     ] = None,
     *,
-    output: OutputWithPlot,
-    seed: Seed = 0,
-    reading: Reading,
+    output: options.OutputWithPlot,
+    seed: options.Seed = 0,
+    reading: options.Reading,
 ) -> None:
     """Whether recipe B is better than recipe A, when seeds of one recipe differ too."""
     named = list(logs or [])
@@ -86,7 +86,10 @@ def compare_runs(
 
 
 def _by_prompt(
-    folders: tuple[Sequence[str], Sequence[str], Sequence[str]], step: float | None, output: OutputWithPlot, other: bool
+    folders: tuple[Sequence[str], Sequence[str], Sequence[str]],
+    step: float | None,
+    output: options.OutputWithPlot,
+    other: bool,
 ) -> None:
     """Two runs by their completions, with others that know how hard prompts are."""
     first, second, also = folders

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 import bayes_grpo as bg
+from bayes_grpo.cli import options
 from bayes_grpo.cli.command import command
-from bayes_grpo.cli.options import Completions, LogFile, OutputWithPlot, Reading, UpToStep
 from bayes_grpo.cli.printing import EXIT_FAILING, console, progress_bar
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import percent
@@ -19,8 +19,8 @@ ANY = "any"
 
 @command("diagnose outputs/run", "diagnose metrics.jsonl --fail-on any:0.8 --json")
 def diagnose(
-    log: LogFile,
-    up_to_step: UpToStep = None,
+    log: options.LogFile,
+    up_to_step: options.UpToStep = None,
     fail_on: Annotated[
         list[str] | None,
         typer.Option(
@@ -29,10 +29,10 @@ def diagnose(
             "Repeatable.",
         ),
     ] = None,
-    rollouts: Completions = None,
+    rollouts: options.Completions = None,
     *,
-    output: OutputWithPlot,
-    reading: Reading,
+    output: options.OutputWithPlot,
+    reading: options.Reading,
 ) -> None:
     """Say what is wrong with a run: probabilities of failures, the evidence, the onset, what to do."""
     limits = _limits(fail_on)

@@ -8,21 +8,8 @@ from typing import Annotated, Any
 import typer
 
 import bayes_grpo as bg
+from bayes_grpo.cli import options
 from bayes_grpo.cli.command import command
-from bayes_grpo.cli.options import (
-    COMPUTING,
-    OUTPUT,
-    REGIME,
-    AllRows,
-    LogFile,
-    OtherParts,
-    OutputWithPlot,
-    Reading,
-    Seed,
-    Signal,
-    UpToStep,
-    end_unless_converged,
-)
 from bayes_grpo.cli.printing import progress_bar
 from bayes_grpo.common.errors import PriorError, SettingError
 from bayes_grpo.common.files import check_writable
@@ -32,17 +19,17 @@ _DEFAULT = "oscillator"
 
 @command("fit outputs/run", "fit wandb.csv --regime sigmoid --set group_size=8 --plot fit.png", "fit saved.nc")
 def fit(
-    log: LogFile,
+    log: options.LogFile,
     regime: Annotated[
         str | None,
         typer.Option(
             help="Regime to fit, a model of the reward curve: flat, exponential, oscillator (default), sigmoid or "
             "reduction. By name too: stiffness_damping, bernoulli, logistic, or one of an installed package.",
-            **REGIME,
+            **options.REGIME,
         ),
     ] = None,
-    signal: Signal = "auto",
-    up_to_step: UpToStep = None,
+    signal: options.Signal = "auto",
+    up_to_step: options.UpToStep = None,
     prior: Annotated[
         list[str] | None,
         typer.Option(
@@ -50,17 +37,17 @@ def fit(
             help="Prior of one parameter, e.g. damping_ratio=3,0.5; one number fixes it; repeatable.",
         ),
     ] = None,
-    all_rows: AllRows = False,
-    out: Annotated[Path | None, typer.Option(help="Save the fit to this NetCDF file.", rich_help_panel=OUTPUT)] = None,
+    all_rows: options.AllRows = False,
+    out: Annotated[Path | None, options.in_output(help="Save the fit to this NetCDF file.")] = None,
     *,
-    output: OutputWithPlot,
-    seed: Seed = 0,
-    num_chains: Annotated[int, typer.Option(help="Chains.", rich_help_panel=COMPUTING)] = 4,
-    num_warmup: Annotated[int, typer.Option(help="Warm-up iterations a chain.", rich_help_panel=COMPUTING)] = 150,
+    output: options.OutputWithPlot,
+    seed: options.Seed = 0,
+    num_chains: Annotated[int, options.in_computing(help="Chains.")] = 4,
+    num_warmup: Annotated[int, options.in_computing(help="Warm-up iterations a chain.")] = 150,
     num_samples: Annotated[
-        int, typer.Option(help="Kept draws a chain; a retry keeps three times as many.", rich_help_panel=COMPUTING)
+        int, options.in_computing(help="Kept draws a chain; a retry keeps three times as many.")
     ] = 500,
-    reading: Reading,
+    reading: options.Reading,
 ) -> None:
     """Fit a regime to a run's reward, and check it: where the reward goes, how fast, what the regime misses."""
     if out is not None:
@@ -93,8 +80,8 @@ def fit(
         output.save(lambda: bg.plot_fit(result, bg.view(summary).answer))
     diagnosis = found.diagnosis.value
     status = None if diagnosis is None else diagnosis.status
-    output.show(summary, OtherParts(run=run, diagnosis=diagnosis, status=status, parts={"Check": found.check}))
-    end_unless_converged(summary.convergence.passed)
+    output.show(summary, options.OtherParts(run=run, diagnosis=diagnosis, status=status, parts={"Check": found.check}))
+    options.end_unless_converged(summary.convergence.passed)
 
 
 def _priors(texts: list[str]) -> dict[str, Any]:

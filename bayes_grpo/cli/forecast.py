@@ -9,27 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import bayes_grpo as bg
-from bayes_grpo.cli import checks
+from bayes_grpo.cli import checks, options
 from bayes_grpo.cli.command import command
-from bayes_grpo.cli.options import (
-    COMPUTING,
-    HorizonStep,
-    LogFile,
-    OtherParts,
-    OutputWithPlot,
-    Reading,
-    ReferenceRunsFlag,
-    Regimes,
-    RewardPart,
-    Seed,
-    Signal,
-    StoppingFlags,
-    UpToStep,
-    end_unless_converged,
-    names_in,
-    option,
-    references_or_nearby,
-)
 from bayes_grpo.cli.printing import progress_bar
 from bayes_grpo.common.errors import BayesGrpoError, SettingError
 
@@ -47,32 +28,32 @@ _PATHS = 2000
     "forecast runs/*.jsonl --backtest",
 )
 def forecast(
-    log: LogFile,
-    horizon: HorizonStep = None,
+    log: options.LogFile,
+    horizon: options.HorizonStep = None,
     schedule: Annotated[
         str | None,
         typer.Option(help="Learning rate from now on: constant, linear or cosine; default: continued as logged."),
     ] = None,
     total_steps: Annotated[float | None, typer.Option(help="Step at which a decaying learning rate reaches 0.")] = None,
-    up_to_step: UpToStep = None,
-    signal: Signal = "auto",
-    regimes: Regimes = None,
-    part: RewardPart = None,
+    up_to_step: options.UpToStep = None,
+    signal: options.Signal = "auto",
+    regimes: options.Regimes = None,
+    part: options.RewardPart = None,
     threshold: Annotated[float | None, typer.Option(help="Smallest gain of reward that matters.")] = None,
     reach: Annotated[
         list[float] | None, typer.Option(help="Forecast the step that reaches this reward. Repeatable.")
     ] = None,
-    reference_runs: ReferenceRunsFlag = None,
+    reference_runs: options.ReferenceRunsFlag = None,
     backtest: Annotated[
         bool,
         typer.Option("--backtest", help="Forecast from earlier steps of each log, and score the later rows."),
     ] = False,
-    draws: Annotated[int, option(COMPUTING, help="Number of paths.")] = _PATHS,
+    draws: Annotated[int, options.in_computing(help="Number of paths.")] = _PATHS,
     *,
-    output: OutputWithPlot,
-    seed: Seed = 0,
-    stopping: StoppingFlags,
-    reading: Reading,
+    output: options.OutputWithPlot,
+    seed: options.Seed = 0,
+    stopping: options.StoppingFlags,
+    reading: options.Reading,
 ) -> None:
     """Forecast a run's reward under the remaining learning rate, averaged over regimes; and when to stop."""
     if backtest:
@@ -81,8 +62,8 @@ def forecast(
                  "draws": None if draws == _PATHS else draws} | asdict(stopping)  # fmt: skip
         if unused := [name for name, value in other.items() if value]:
             raise SettingError("a backtest does not take it; leave it or --backtest out", parameter=unused[0])
-        laws = {"regimes": names_in(regimes)} if regimes else {}
-        output.show(_backtest(log, reading, up_to_step, {"signal": signal, "seed": seed, **laws}))
+        chosen = {"regimes": options.names_in(regimes)} if regimes else {}
+        output.show(_backtest(log, reading, up_to_step, {"signal": signal, "seed": seed, **chosen}))
         return
     if part is not None and reference_runs not in (None, ["none"]):
         raise SettingError(
@@ -99,12 +80,12 @@ def forecast(
         total_steps=total_steps,
         costs=costs,
         signal=signal,
-        regimes=names_in(regimes) or None,
+        regimes=options.names_in(regimes) or None,
         threshold=threshold,
         reach=reach or (),
         paths=draws,
         seed=seed,
-        reference_runs=references_or_nearby(reference_runs, log, reading) if part is None else None,
+        reference_runs=options.references_or_nearby(reference_runs, log, reading) if part is None else None,
     )
     from bayes_grpo.analysis.result import decision_action
 
@@ -120,7 +101,7 @@ def forecast(
         events = {} if stop is None else {"recommended stop": stop}
         output.save(lambda: bg.plot_forecast(ahead.forecast, bg.view(summary).answer, reach=reach or (), events=events))
     parts = _half_way(run, settings) if output.details and not output.json_ else {}
-    around = OtherParts(
+    around = options.OtherParts(
         run=run,
         diagnosis=found.diagnosis.value,
         status=found.status or status,
@@ -128,7 +109,7 @@ def forecast(
         action=None if decision is None else decision_action(decision),
     )
     output.show(summary, around, then={"decision": decision})
-    end_unless_converged(not ahead.forecast.not_converged)
+    options.end_unless_converged(not ahead.forecast.not_converged)
 
 
 def _half_way(run: Run, settings: AnalysisSettings) -> dict[str, Part[Any]]:
@@ -136,17 +117,19 @@ def _half_way(run: Run, settings: AnalysisSettings) -> dict[str, Part[Any]]:
     from bayes_grpo.analysis.result import Part
 
     regimes = {} if settings.regimes is None else {"regimes": settings.regimes}
-    options = {"origins": (0.5,), "signal": settings.signal, "seed": settings.seed, **regimes}
-    return {"Backtest": Part.of(lambda: bg.backtest(run, **options))}
+    made_as = {"origins": (0.5,), "signal": settings.signal, "seed": settings.seed, **regimes}
+    return {"Backtest": Part.of(lambda: bg.backtest(run, **made_as))}
 
 
-def _backtest(logs: list[Path], reading: Reading, up_to_step: float | None, options: dict[str, Any]) -> Backtest:
+def _backtest(
+    logs: list[Path], reading: options.Reading, up_to_step: float | None, settings: dict[str, Any]
+) -> Backtest:
     """Scores of forecasts from earlier steps; of several logs, those that cannot be used are named in the result."""
     parts: list[Backtest] = []
     with progress_bar() as progress:
         for log in logs:
             try:
-                parts.append(bg.backtest(reading.read([log], up_to_step), progress=progress, **options))
+                parts.append(bg.backtest(reading.read([log], up_to_step), progress=progress, **settings))
             except BayesGrpoError as error:
                 if len(logs) == 1 or isinstance(error, SettingError | ImportError):
                     raise

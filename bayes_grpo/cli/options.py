@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,35 +28,28 @@ if TYPE_CHECKING:
     from bayes_grpo.diagnosis.status import Status
     from bayes_grpo.references.gather import NearbyRuns
 
-READING = "How to read the log"
-STOPPING = "When to stop, and what it is worth"
-OUTPUT = "Output"
-COMPUTING = "How much is computed"
-
-
-def option(panel: str, *names: str, **more: Any) -> Any:
-    """A flag in a panel of the help."""
-    return typer.Option(*names, rich_help_panel=panel, **more)
-
-
+in_reading: Callable[..., Any] = partial(typer.Option, rich_help_panel="How to read the log")
+in_stopping: Callable[..., Any] = partial(typer.Option, rich_help_panel="When to stop, and what it is worth")
+in_output: Callable[..., Any] = partial(typer.Option, rich_help_panel="Output")
+in_computing: Callable[..., Any] = partial(typer.Option, rich_help_panel="How much is computed")
+"""A flag in a panel of the help, as are the three above."""
 REGIME: dict[str, Any] = {"callback": checks.callback(checks.regimes)}
 NAMES = "NAME,NAME,..."
 
-Json = Annotated[bool, option(OUTPUT, "--json", help="Print the whole result as JSON.")]
-Seed = Annotated[int, option(COMPUTING, help="Seed; the same seed gives the same numbers.")]
-UpToStep = Annotated[float | None, option(READING, "--up-to-step", help="Use rows up to this step only.")]
+Json = Annotated[bool, in_output("--json", help="Print the whole result as JSON.")]
+Seed = Annotated[int, in_computing(help="Seed; the same seed gives the same numbers.")]
+UpToStep = Annotated[float | None, in_reading("--up-to-step", help="Use rows up to this step only.")]
 AllRows = Annotated[
-    bool, option(READING, "--all-rows", help="Fit all rows; by default those since the reward last collapsed.")
+    bool, in_reading("--all-rows", help="Fit all rows; by default those since the reward last collapsed.")
 ]
 Signal = Annotated[
     str,
-    option(
-        READING,
+    in_reading(
         help="auto, reward (train) or eval (evaluation reward).",
         callback=checks.callback(checks.signal),
     ),
 ]
-Jobs = Annotated[int, option(COMPUTING, help="Worker processes; the numbers are the same for every number of them.")]
+Jobs = Annotated[int, in_computing(help="Worker processes; the numbers are the same for every number of them.")]
 HorizonStep = Annotated[
     float | None,
     typer.Option(
@@ -151,8 +145,8 @@ class Output:
     """How a result is printed."""
 
     json_: Json = False
-    details: Annotated[bool, option(OUTPUT, "--details", help="Print everything, not the first screen alone.")] = False
-    short: Annotated[bool, option(OUTPUT, "--short", help="Print the answer, why, and what to do.")] = False
+    details: Annotated[bool, in_output("--details", help="Print everything, not the first screen alone.")] = False
+    short: Annotated[bool, in_output("--short", help="Print the answer, why, and what to do.")] = False
 
     def show(
         self,
@@ -199,7 +193,7 @@ class OutputWithPlot(Output):
     A place that cannot be written to is an `OutputError` before minutes of work.
     """
 
-    plot: Annotated[Path | None, option(OUTPUT, help="Save a picture (.png, .pdf, .svg).")] = None
+    plot: Annotated[Path | None, in_output(help="Save a picture (.png, .pdf, .svg).")] = None
 
     def __post_init__(self) -> None:
         if self.plot is not None:
@@ -216,13 +210,10 @@ class OutputWithPlot(Output):
 class Reading:
     """How to read a log."""
 
-    format_: Annotated[str | None, option(READING, "--format", help="Reader to use where detection is ambiguous.")] = (
-        None
-    )
+    format_: Annotated[str | None, in_reading("--format", help="Reader to use where detection is ambiguous.")] = None
     column_: Annotated[
         list[str] | None,
-        option(
-            READING,
+        in_reading(
             "--column",
             metavar="NAME=KEY",
             help="Key of a column that is not recognized, repeatable: step, reward, heldout, entropy, kl, grad_norm "
@@ -231,12 +222,11 @@ class Reading:
     ] = None
     run: Annotated[
         str | None,
-        option(READING, help="Run to take where a store, chart or file holds several: name, id, or its beginning."),
+        in_reading(help="Run to take where a store, chart or file holds several: name, id, or its beginning."),
     ] = None
     set_: Annotated[
         list[str] | None,
-        option(
-            READING,
+        in_reading(
             "--set",
             metavar="NAME=VALUE",
             help="A setting that the log lacks: group_size, prompts_per_step, momentum, momentum_convention, "
@@ -265,13 +255,11 @@ class StoppingFlags:
     """Costs and values, by which a forecast says when to stop."""
 
     cost_per_step: Annotated[
-        float | None, option(STOPPING, help="Cost of an optimizer step, in any unit, such as GPU hours or money.")
+        float | None, in_stopping(help="Cost of an optimizer step, in any unit, such as GPU hours or money.")
     ] = None
-    value_per_reward: Annotated[
-        float | None, option(STOPPING, help="Value of one unit of reward, in the same unit.")
-    ] = None
+    value_per_reward: Annotated[float | None, in_stopping(help="Value of one unit of reward, in the same unit.")] = None
     checkpoints: Annotated[
-        float | None, option(STOPPING, help="Steps between checkpoints, of which the best is kept (default: logged).")
+        float | None, in_stopping(help="Steps between checkpoints, of which the best is kept (default: logged).")
     ] = None
 
     def costs(self) -> StoppingCosts:

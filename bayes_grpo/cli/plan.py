@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import bayes_grpo as bg
+from bayes_grpo.cli import options
 from bayes_grpo.cli.command import command
-from bayes_grpo.cli.options import LOGS, Output, Reading, Seed, Signal, end_unless_converged
 from bayes_grpo.cli.printing import progress_bar
 from bayes_grpo.common.errors import SettingError
 
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 )
 def plan(
     log: Annotated[
-        list[Path] | None, typer.Argument(help=f"{LOGS} Or a saved fit (.nc). Settings without a flag are its own.")
+        list[Path] | None,
+        typer.Argument(help=f"{options.LOGS} Or a saved fit (.nc). Settings without a flag are its own."),
     ] = None,
     stiffness: Annotated[
         float | None,
@@ -44,11 +45,11 @@ def plan(
     ] = None,
     group_size: Annotated[float | None, typer.Option(help="Planned completions per prompt.")] = None,
     prompts_per_step: Annotated[float | None, typer.Option(help="Planned prompts per step.")] = None,
-    signal: Signal = "auto",
+    signal: options.Signal = "auto",
     *,
-    output: Output,
-    seed: Seed = 0,
-    reading: Reading,
+    output: options.Output,
+    seed: options.Seed = 0,
+    reading: options.Reading,
 ) -> None:
     """Settings of the next run: stability thresholds, what happened to others, and noise at equal cost."""
     if stiffness is not None and probe is not None:
@@ -69,10 +70,10 @@ def plan(
         planned = bg.plan(present, stiffness=stiffness, signal=signal, seed=seed, progress=progress, **given)
     headline = {"headline": bg.view(planned).answer}
     output.show(planned, more=headline, then=then)
-    end_unless_converged(planned.converged)
+    options.end_unless_converged(planned.converged)
 
 
-def _current_run(log: list[Path] | None, reading: Reading) -> bg.Run | bg.Fit | None:
+def _current_run(log: list[Path] | None, reading: options.Reading) -> bg.Run | bg.Fit | None:
     """The present run, or a saved fit of it; None without a log."""
     if not log:
         return None

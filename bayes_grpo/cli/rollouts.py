@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 
 import bayes_grpo as bg
+from bayes_grpo.cli import options
 from bayes_grpo.cli.command import command
-from bayes_grpo.cli.options import OutputWithPlot, Seed, named_values
 from bayes_grpo.cli.printing import progress_bar
 
 
@@ -42,12 +42,12 @@ def rollouts(
         typer.Option(metavar="PART", help="Which answers are right: a part of 0 and 1, or NAME>=X."),
     ] = None,
     *,
-    output: OutputWithPlot,
-    seed: Seed = 0,
+    output: options.OutputWithPlot,
+    seed: options.Seed = 0,
 ) -> None:
     """Analyze saved completions: parts of a gain, groups of use, and pass@k."""
-    weights = {name: _number(name, value) for name, value in named_values("--weight", weight, "FUNCTION=W")}
-    columns = dict(named_values("--column", column, "NAME=COLUMN"))
+    weights = {name: _number(name, value) for name, value in options.named_values("--weight", weight, "FUNCTION=W")}
+    columns = dict(options.named_values("--column", column, "NAME=COLUMN"))
     from bayes_grpo.passing.passing import passing
     from bayes_grpo.rollouts.summary import describe_rollouts
     from bayes_grpo.views.plots.rollouts import plot_rollouts

@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 import bayes_grpo as bg
+from bayes_grpo.cli import options
 from bayes_grpo.cli.command import command
-from bayes_grpo.cli.options import Output, Seed
 from bayes_grpo.cli.printing import console, print_json, progress_bar
 from bayes_grpo.common.errors import OutputError
 from bayes_grpo.common.text import counted
@@ -32,10 +32,10 @@ def simulate(
         bool, typer.Option("--demo", help="Also fit, forecast and diagnose the first half of a run, and write a page.")
     ] = False,
     n: Annotated[int, typer.Option("--n", "-n", help="Number of runs.")] = 1,
-    seed: Seed = 0,
+    seed: options.Seed = 0,
     logging_steps: Annotated[int | None, typer.Option(help="Steps averaged into a row; default 1.")] = None,
     *,
-    output: Output,
+    output: options.Output,
 ) -> None:
     """Run real GRPO updates on a policy whose dynamics or failures are known; logs in TRL's format."""
     if out is None and not demo:
@@ -67,7 +67,7 @@ def _free_folder() -> Path:
     return next(x for x in itertools.chain([_DEMO], numbered) if not x.exists())
 
 
-def _demonstrate(scenario: str, out: Path, seed: int, output: Output) -> None:
+def _demonstrate(scenario: str, out: Path, seed: int, output: options.Output) -> None:
     """One run, the page of its first half, and what came after it."""
     with progress_bar() as progress:
         progress("simulating a run")

@@ -10,18 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import bayes_grpo as bg
+from bayes_grpo.cli import options
 from bayes_grpo.cli.command import command
-from bayes_grpo.cli.options import (
-    LOGS,
-    HorizonStep,
-    Json,
-    Reading,
-    ReferenceRunsFlag,
-    Seed,
-    Signal,
-    StoppingFlags,
-    references_or_nearby,
-)
 from bayes_grpo.cli.printing import EXIT_FAILING, QUIET, console, marked
 from bayes_grpo.common.text import plain
 
@@ -33,8 +23,8 @@ if TYPE_CHECKING:
 
 @command("watch outputs/run", "watch metrics.jsonl --once --until-alarm", "watch metrics.jsonl --alert wandb")
 def watch(
-    log: Annotated[list[Path], typer.Argument(help=LOGS)],
-    horizon: HorizonStep = None,
+    log: Annotated[list[Path], typer.Argument(help=options.LOGS)],
+    horizon: options.HorizonStep = None,
     interval: Annotated[float, typer.Option(help="Seconds between two checks of the files.")] = 5.0,
     once: Annotated[bool, typer.Option("--once", help="Check once and exit.")] = False,
     idle_timeout: Annotated[
@@ -63,16 +53,16 @@ def watch(
     reset_state: Annotated[
         bool, typer.Option("--reset-state", help="Forget the alarms of earlier watches of this path.")
     ] = False,
-    signal: Signal = "auto",
-    reference_runs: ReferenceRunsFlag = None,
-    json_: Json = False,
-    seed: Seed = 0,
+    signal: options.Signal = "auto",
+    reference_runs: options.ReferenceRunsFlag = None,
+    json_: options.Json = False,
+    seed: options.Seed = 0,
     *,
-    stopping: StoppingFlags,
-    reading: Reading,
+    stopping: options.StoppingFlags,
+    reading: options.Reading,
 ) -> None:
     """Follow a run: forecast, diagnosis and advice at every new row, and one alarm for every failure."""
-    found = references_or_nearby(reference_runs, log, reading)
+    found = options.references_or_nearby(reference_runs, log, reading)
     named = tuple(found or ()) if isinstance(found, list | None) else found
     costs = stopping.costs()
     rule: dict[str, Any] = {} if alarm is None else {"alarm": alarm}

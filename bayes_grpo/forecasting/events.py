@@ -206,16 +206,11 @@ class EventRates:
             event[chosen], settles[chosen] = name, to
         return RewardPaths(latent, trend, rows), event, settles
 
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> EventRates:
-        """The numbers as `benchmarks/lab/learners/hazard.py` writes them."""
-        numbers = content["rates"].items()
-        rates = {name: Rate(float(x["rate"]), np.array(x["sizes"], float)) for name, x in numbers}
-        return cls(rates, content["provenance"])
-
 
 @cache
 def shipped_event_rates() -> EventRates:
-    """The numbers of the package."""
+    """The numbers of the package, which `benchmarks/lab/learners/hazard.py` writes."""
     text = resources.files("bayes_grpo.forecasting").joinpath("event_rates.json").read_text(encoding="utf-8")
-    return EventRates.from_dict(json.loads(text))
+    content = json.loads(text)
+    rates = {k: Rate(float(x["rate"]), np.array(x["sizes"], float)) for k, x in content["rates"].items()}
+    return EventRates(rates, content["provenance"])

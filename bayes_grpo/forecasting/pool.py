@@ -51,14 +51,6 @@ class Pool:
         z = np.clip((features - self.centre) / self.scale, -BEYOND, BEYOND)
         return float(1.0 / (1.0 + np.exp(-(self.intercept + self.weight @ z))))
 
-    @classmethod
-    def from_dict(cls, content: dict[str, Any]) -> Pool:
-        """The numbers as `benchmarks/lab/learners/pool.py` writes them."""
-        weight, centre, scale = (
-            np.array([content[k][f] for f in FEATURES], float) for k in ("weight", "centre", "scale")
-        )
-        return cls(float(content["intercept"]), weight, centre, scale, content["provenance"])
-
 
 def pooled(table: Series, fitted: Ensemble, ahead: int) -> dict[str, float]:
     """Weights of the regimes and of the last-value forecaster for so many rows ahead; they sum to 1."""
@@ -68,9 +60,11 @@ def pooled(table: Series, fitted: Ensemble, ahead: int) -> dict[str, float]:
 
 @cache
 def shipped_pool() -> Pool:
-    """The numbers of the package."""
+    """The numbers of the package, which `benchmarks/lab/learners/pool.py` writes."""
     text = resources.files("bayes_grpo.forecasting").joinpath("pool.json").read_text(encoding="utf-8")
-    return Pool.from_dict(json.loads(text))
+    x = json.loads(text)
+    weight, centre, scale = (np.array([x[k][f] for f in FEATURES], float) for k in ("weight", "centre", "scale"))
+    return Pool(float(x["intercept"]), weight, centre, scale, x["provenance"])
 
 
 def pool_features(

@@ -24,7 +24,7 @@ from bayes_grpo.common.sampling import seed_of
 from bayes_grpo.common.text import counted, listed
 from bayes_grpo.forecasting.events import RewardPaths
 from bayes_grpo.references.gather import ExcludedRun
-from bayes_grpo.references.transfer import JointReading, TransferForecast
+from bayes_grpo.references.transfer import JointReading
 from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.schedule import FutureGrid
 
@@ -111,7 +111,10 @@ def paths_with_references(
     latent, trend = paths.latent.copy(), paths.trend.copy()
     rows = with_effect(paths, future, known, reward)
     transfer = known.transfer_forecast(future.step, future.window)
-    part = 0.0 if transfer is None else share_of_paths(transfer, known.searched)
+    part = 0.0
+    if transfer is not None:
+        helps = 0.5 * (1.0 + math.tanh(0.5 * transfer.gain))  # the logistic function
+        part = 0.0 if known.searched and helps < LEAST_HELP else MOST_SHARE * helps
     rng = np.random.default_rng(seed_of(seed, REFERENCES_NAME))
     taken = np.zeros(len(latent), bool)
     count = round(part * len(latent))
@@ -133,12 +136,6 @@ def paths_with_references(
         curves=tuple((c.table.step, c.smooth) for c in known.curves),
     )
     return RewardPaths(latent, trend, rows), taken, used
-
-
-def share_of_paths(transfer: TransferForecast, searched: bool) -> float:
-    """Share of a forecast's paths that follow reference runs, which were found near the log or named."""
-    helps = 0.5 * (1.0 + math.tanh(0.5 * transfer.gain))  # the logistic function
-    return 0.0 if searched and helps < LEAST_HELP else MOST_SHARE * helps
 
 
 def with_effect(paths: RewardPaths, future: FutureGrid, known: JointReading, reward: RewardRange) -> np.ndarray:

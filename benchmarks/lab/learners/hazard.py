@@ -56,7 +56,7 @@ def learn_hazard(cases: Sequence[Case], provenance: Mapping[str, Any] | None = N
 
 
 def content_of(rates: EventRates) -> dict[str, Any]:
-    """The numbers as the package's file holds them; `EventRates.from_dict` reads them."""
+    """The numbers as the package's file holds them; `shipped_event_rates` reads them."""
     numbers = {name: {"rate": x.rate, "sizes": x.sizes.tolist()} for name, x in rates.rates.items()}
     return {"provenance": dict(rates.provenance), "rates": numbers}
 

@@ -61,7 +61,7 @@ def learn_pool(pieces: Sequence[tuple[str, Piece]], provenance: Mapping[str, Any
 
 
 def content_of(pool: Pool) -> dict[str, Any]:
-    """The numbers as the package's file holds them; `Pool.from_dict` reads them."""
+    """The numbers as the package's file holds them; `shipped_pool` reads them."""
     numbers = {"weight": pool.weight, "centre": pool.centre, "scale": pool.scale}
     by_feature = {name: dict(zip(FEATURES, x.tolist(), strict=True)) for name, x in numbers.items()}
     return {"provenance": dict(pool.provenance), "intercept": pool.intercept, **by_feature}
