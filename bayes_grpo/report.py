@@ -20,7 +20,6 @@ from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Run
 
 if TYPE_CHECKING:
-    from bayes_grpo.diagnosis.result import Diagnosis
     from bayes_grpo.views.html import FigureImage
 
 
@@ -121,8 +120,10 @@ def report_run(
     wanted = [name for name in PARTS if name not in left_out]
     # Before the rest, whose imports alone take longer.
     early = analyze(run, [name for name in wanted if name == "diagnosis"], settings=settings)
+    from bayes_grpo.views.view import view
+
     if first is not None and early.diagnosis.value is not None:
-        first(_first_line(early.diagnosis.value))
+        first(view(early.diagnosis.value).first_lines[0])
     from bayes_grpo.views.page import NOT_COMPARED, PENDING, page_of
 
     known: dict[str, Part[Any]] = {"diagnosis": early.diagnosis}
@@ -148,13 +149,6 @@ def report_run(
     found = analyze(run, rest, settings=settings, progress=progress, meanwhile=under_way)
     progress("writing the page", 1.0)
     return page(found)
-
-
-def _first_line(diagnosis: Diagnosis) -> str:
-    """The first line of a page, by the diagnosis alone."""
-    from bayes_grpo.views.view import view
-
-    return view(diagnosis).first_lines[0]
 
 
 def _results(run: Run, found: Analysis, page: Document) -> dict[str, Any]:

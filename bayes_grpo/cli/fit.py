@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -86,21 +87,16 @@ def fit(
 
 def _priors(texts: list[str]) -> dict[str, Any]:
     """Overrides of single parameters."""
-    out = {}
+    out: dict[str, Any] = {}
     for text in texts:
-        name, equals, numbers = text.partition("=")
-        parts = tuple(numbers.split(","))
-        if not equals or len(parts) > 2:
+        name, _, numbers = text.partition("=")
+        values: list[float] = []
+        with suppress(ValueError):
+            values = [float(x) for x in numbers.split(",")]
+        if len(values) not in (1, 2):
             raise PriorError(
                 "--prior: expected NAME=MEDIAN,SPREAD such as damping_ratio=3,0.5, or NAME=NUMBER to fix it, found "
                 f"{text!r}"
             )
-        out[name.strip()] = parts if len(parts) == 2 else _number(text, numbers)
+        out[name.strip()] = values if len(values) == 2 else values[0]
     return out
-
-
-def _number(text: str, number: str) -> float:
-    try:
-        return float(number)
-    except ValueError:
-        raise PriorError(f"--prior: expected NAME=MEDIAN,SPREAD or NAME=NUMBER, found {text!r}") from None

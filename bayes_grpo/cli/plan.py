@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -12,10 +13,6 @@ from bayes_grpo.cli import options
 from bayes_grpo.cli.command import command
 from bayes_grpo.cli.printing import progress_bar
 from bayes_grpo.common.errors import SettingError
-
-if TYPE_CHECKING:
-    from bayes_grpo.probing.course import StiffnessCourse
-    from bayes_grpo.probing.estimate import Probe
 
 
 @command(
@@ -58,13 +55,15 @@ def plan(
     given |= {"refresh_interval": refresh, "group_size": group_size, "prompts_per_step": prompts_per_step}
     then: dict[str, Any] = {}
     if probe is not None:
-        from bayes_grpo.probing.course import pooled_probes
+        from bayes_grpo.probing.course import pooled_probes, stiffness_course
         from bayes_grpo.probing.file import load_probes
 
         found = load_probes(probe)
         measured = pooled_probes(found)
         given["probe"] = measured
-        then = {"measured": measured, "course": optional_course(found)}
+        then = {"measured": measured, "course": None}
+        with suppress(SettingError):  # too few probes for a course, or of no step
+            then["course"] = stiffness_course(found)
     with progress_bar() as progress:
         present = _current_run(log, reading)
         planned = bg.plan(present, stiffness=stiffness, signal=signal, seed=seed, progress=progress, **given)
@@ -80,13 +79,3 @@ def _current_run(log: list[Path] | None, reading: options.Reading) -> bg.Run | b
     if len(log) == 1 and log[0].suffix == ".nc":
         return bg.load_fit(log[0])
     return reading.read(log)
-
-
-def optional_course(probes: tuple[Probe, ...]) -> StiffnessCourse | None:
-    """The course that probes show; None where they are too few, or of no step."""
-    from bayes_grpo.probing.course import stiffness_course
-
-    try:
-        return stiffness_course(probes)
-    except SettingError:
-        return None

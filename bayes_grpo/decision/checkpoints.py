@@ -208,7 +208,7 @@ def _log_density(off: np.ndarray, covariance: np.ndarray) -> float:
     return float(-0.5 * (off @ np.linalg.solve(covariance, off) + np.linalg.slogdet(covariance)[1]))
 
 
-def recalled(forecast: Forecast, checkpoints: Checkpoints, seed: int = 0) -> tuple[np.ndarray, np.ndarray, Choice]:
+def recalled(forecast: Forecast, checkpoints: Checkpoints) -> tuple[np.ndarray, np.ndarray, Choice]:
     """The checkpoint picked at every stopping step of a forecast.
 
     Returns:
@@ -224,8 +224,8 @@ def recalled(forecast: Forecast, checkpoints: Checkpoints, seed: int = 0) -> tup
     path = fit_path(forecast.logged_step, forecast.logged, seed=1)
     if path is None:
         raise SettingError("checkpoints: too few rows to rank them; wait for more steps")
-    rng = np.random.default_rng(seed)
-    behind = checkpoint_rewards(path, saved, now, forecast.lag, seed)
+    rng = np.random.default_rng(0)
+    behind = checkpoint_rewards(path, saved, now, forecast.lag)
     choice = behind.choice(saved)
     # The highest draws of the present go with the highest of the past.
     ranks = np.argsort(np.argsort(reward[:, 0], kind="stable"), kind="stable")

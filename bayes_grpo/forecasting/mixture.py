@@ -210,21 +210,15 @@ def mix_events(
 
 def freeze_after_schedule(mixture: Mixture, requested: FutureGrid, ahead: RemainingRate) -> Mixture:
     """A mixture whose paths stay constant once the learning rate reaches zero, whatever the regime predicts."""
-    before, step = mixture.paths, requested.step
-    latent, trend = (still_after(x, step, ahead.ends) for x in (before.latent, before.trend))
-    noise = before.rows - before.latent  # stays with every row
+    last = int(np.searchsorted(requested.step, ahead.ends))  # the row that the end falls into is the last that moves
+    latent, trend, rows = (x.copy() for x in mixture.paths)
+    noise = rows - latent  # stays with every row
+    for x in (latent, trend):
+        x[:, last + 1 :] = x[:, min(last, x.shape[1] - 1), None]
     final = mixture.final
     if math.isfinite(ahead.ends):  # where it comes to rest is where it ends, but for events, which end where they lead
         final = np.where(mixture.event == "", trend[:, -1], final)
     return replace(mixture, paths=RewardPaths(latent, trend, latent + noise), final=final)
-
-
-def still_after(paths: np.ndarray, step: np.ndarray, ends: float) -> np.ndarray:
-    """Paths, shape (draws, h), that stay constant after the last step at which a policy moves."""
-    last = int(np.searchsorted(step, ends))  # the row that the end falls into is the last one that moves
-    still = paths.copy()
-    still[:, last + 1 :] = paths[:, min(last, paths.shape[1] - 1), None]
-    return still
 
 
 def clip_recovery(fallen: Fallen, paths: np.ndarray) -> np.ndarray:
