@@ -86,18 +86,18 @@ def batch(
     settings = AnalysisSettings(regime=regime, horizon=horizon, signal=signal, sampler=sampler, seed=seed)
     _check(do, settings, options, table, jobs)
     parts = tuple(dict.fromkeys((*(BATCH_TASKS[task] for task in do), "diagnosis")))
-    kept = None if table is None else journal_of(table)
-    skipped = set() if table is None or kept is None else {table.resolve(), kept.resolve()}
+    journal = None if table is None else journal_of(table)
+    skipped = set() if table is None or journal is None else {table.resolve(), journal.resolve()}
     units: list[BatchUnit] = []
     for n, log in enumerate(find_logs(logs, options, skipped), 1):
         progress(f"reading: {n} logs")
         units.append(BatchUnit(log, parts, settings, options))
-    done = finished_rows(kept, resume)
+    done = finished_rows(journal, resume)
     resumed = len({u.key for u in units} & set(done))
     for key, row, finished in _run_units(units, done, jobs, executor, progress):
         done[key] = row
         if finished:
-            keep_row(kept, key, row)
+            keep_row(journal, key, row)
     frame = table_of([_row(u, done.get(u.key, {})) for u in units], parts)
     if table is not None:
         write_table(frame, table)
@@ -129,26 +129,26 @@ def _run_units(
     """Key and row of each unit that is not done, and whether it is finished or the next call has to do it again."""
     # Compiling takes longer than sampling, so logs that share compiled programs follow each other.
     ordered = sorted(units, key=lambda u: u.log.rows)
-    left = list({u.key: u for u in ordered if not u.log.error and u.key not in done}.values())
-    if not left:
+    remaining = list({u.key: u for u in ordered if not u.log.error and u.key not in done}.values())
+    if not remaining:
         return
     errors = 0
-    progress(f"0 of {len(left)}", 0.0)
-    with outcomes(work, left, jobs=jobs, executor=executor) as found:
+    progress(f"0 of {len(remaining)}", 0.0)
+    with outcomes(work, remaining, jobs=jobs, executor=executor) as found:
         for n, outcome in enumerate(found, 1):
-            unit = left[outcome.place]
+            unit = remaining[outcome.place]
             row = outcome.value if outcome.error is None else {"error": _words(outcome.error)}
             # A log that has grown since it was found, or can no longer be read, and an error that is no user's.
-            again = row.pop(UNFORESEEN, False) or row.get("log_hash") != unit.log.log_hash
+            retry = row.pop(UNFORESEEN, False) or row.get("log_hash") != unit.log.log_hash
             errors += bool(row.get("error"))
-            yield unit.key, row, not again
-            progress(f"{n} of {len(left)}" + (f", {errors} with an error" if errors else ""), n / len(left))
+            yield unit.key, row, not retry
+            progress(f"{n} of {len(remaining)}" + (f", {errors} with an error" if errors else ""), n / len(remaining))
 
 
 def _row(unit: BatchUnit, row: BatchRow) -> BatchRow:
     log = unit.log
-    who = {"log": log.name, "source": log.source, "log_hash": log.log_hash}
-    return who | ({"error": log.error} if log.error else row)
+    identity = {"log": log.name, "source": log.source, "log_hash": log.log_hash}
+    return identity | ({"error": log.error} if log.error else row)
 
 
 def _words(error: Exception) -> str:
@@ -168,10 +168,10 @@ def find_logs(logs: Logs, read: Mapping[str, Any], skipped: Collection[Path] = (
             yield _log(given, given)
             continue
         for path, found, _, name in logs_at(os.fspath(given), read, skipped):
-            whole = path.resolve(), name
-            if whole in seen:
+            key = path.resolve(), name
+            if key in seen:
                 continue
-            seen.add(whole)
+            seen.add(key)
             if isinstance(found, Run) and name:
                 yield replace(_log(found, path), training=name)
             elif isinstance(found, Run):

@@ -68,8 +68,8 @@ def _fits(column: str, value: Any) -> bool:
     kind = _TYPES.get(column, "float64")
     if value is None or kind in ("str", "boolean"):
         return value is None or isinstance(value, str if kind == "str" else bool)
-    whole = isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63
-    return whole or (kind == "float64" and isinstance(value, float) and math.isfinite(value))
+    is_integer = isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63
+    return is_integer or (kind == "float64" and isinstance(value, float) and math.isfinite(value))
 
 
 def check_table(path: Path) -> None:

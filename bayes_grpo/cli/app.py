@@ -44,14 +44,14 @@ def repeat_flags(words: Sequence[str]) -> list[str]:
     if words[:1] != ["compare-runs"]:
         return list(words)
     out: list[str] = []
-    flag, taken = "", 0
+    flag, count = "", 0
     for word in words:
         if word.startswith("-"):
             flag = word if word in _SEVERAL else ""
-            taken = 0
+            count = 0
         elif flag:
-            out += [flag] if taken else []
-            taken += 1
+            out += [flag] if count else []
+            count += 1
         out.append(word)
     return out
 

@@ -27,13 +27,13 @@ def ended_by_signals() -> Iterator[None]:
     changes. A signal that was ignored before, as under nohup, stays ignored. Everything is as it was after the block.
     """
     outside = threading.current_thread() is not threading.main_thread()
-    mine = [] if outside else [s for s in _SIGNALS if signal.getsignal(s) in _UNHEARD]
-    if not mine:
+    handled = [] if outside else [s for s in _SIGNALS if signal.getsignal(s) in _UNHEARD]
+    if not handled:
         yield
         return
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
-    before = {s: signal.signal(s, _handled_by_the_thread) for s in mine}
+    before = {s: signal.signal(s, _handled_by_the_thread) for s in handled}
     wakeup = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     thread = threading.Thread(target=_wait, args=(reader,), daemon=True)
     thread.start()

@@ -72,17 +72,17 @@ def _demonstrate(scenario: str, out: Path, seed: int, output: options.Output) ->
     with progress_bar() as progress:
         progress("simulating a run")
         path = bg.write_runs(bg.simulate_scenario(scenario, 1, seed), out / "runs")[0]
-        whole = bg.read_log(path)
-        cut = float(whole.step[int(_CUT * len(whole.step)) - 1])
+        run = bg.read_log(path)
+        cut = float(run.step[int(_CUT * len(run.step)) - 1])
         costs = bg.StoppingCosts(cost_per_step=1.0, value_per_reward=2000.0)
-        settings = bg.AnalysisSettings(horizon=float(whole.step[-1]), costs=costs, seed=seed)
-        made = bg.report_run(whole.until(cut), settings=settings, progress=progress)
+        settings = bg.AnalysisSettings(horizon=float(run.step[-1]), costs=costs, seed=seed)
+        made = bg.report_run(run.until(cut), settings=settings, progress=progress)
         page = bg.save_report(made, out / "report.html")
     output.show(made, more={"page": str(page)})
     if not output.json_:
-        rest = whole.reward[whole.step > cut]
+        rest = run.reward[run.step > cut]
         last = rest[-max(len(rest) // 10, 1) :].mean()
         ahead = made.results["forecast"]["at_horizon"]
         level = f"{ahead['median']:.3f} [{ahead['low']:.3f}, {ahead['high']:.3f}]"
-        came = f"Forecast for step {whole.step[-1]:g}: {level}; outcome: the last rows have a mean reward of {last:.3f}"
+        came = f"Forecast for step {run.step[-1]:g}: {level}; outcome: the last rows have a mean reward of {last:.3f}"
         console().print(f"{came}\nPage: {page}", markup=False)

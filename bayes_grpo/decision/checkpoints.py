@@ -128,19 +128,19 @@ class CheckpointRewards(NamedTuple):
         """The checkpoint of the highest expected reward; of several as good ones the earliest."""
         mean = self.draws.mean(axis=0)
         best = np.bincount(np.argmax(self.draws, axis=1), minlength=len(mean)) / len(self.draws)
-        taken = int(np.argmax(mean))
-        on_held_out = self.draws + self.gap[:, None]
+        chosen = int(np.argmax(mean))
+        evaluation = self.draws + self.gap[:, None]
         scores, optimism, top = checkpoints.score, np.nan, np.nan
         among = np.isin(checkpoints.scored, self.step)
         if among.any():
             place = int(np.flatnonzero(among)[np.argmax(scores[among])])
             top = float(checkpoints.scored[place])
-            optimism = float(scores[place] - on_held_out[:, self.step == top].mean())
+            optimism = float(scores[place] - evaluation[:, self.step == top].mean())
         return Choice(
-            float(self.step[taken]),
-            interval(on_held_out[:, taken]),
-            float(best[taken]),
-            interval(self.draws[:, taken] - self.draws[:, -1]),
+            float(self.step[chosen]),
+            interval(evaluation[:, chosen]),
+            float(best[chosen]),
+            interval(self.draws[:, chosen] - self.draws[:, -1]),
             optimism,
             top,
         )
@@ -174,9 +174,9 @@ def checkpoint_rewards(
     start = (2.0 * span + abs(float(y.mean() - rows[:, k:].mean()))) ** 2
     t = np.maximum(places - path.step[0], 0.0) / scale
     gaps = [start + (walk * span) ** 2 * np.minimum(t[:, None], t) for walk in GAP_WALKS]
-    off = y - rows[:, k:].mean(axis=0)
+    residual = y - rows[:, k:].mean(axis=0)
     of_scores = [(of_rows + g)[k:, k:] + noise * np.eye(len(y)) for g in gaps]
-    log = np.log(_GAP_PRIOR) + np.array([_log_density(off, c) for c in of_scores])
+    log = np.log(_GAP_PRIOR) + np.array([_log_density(residual, c) for c in of_scores])
     share = np.exp(log - log.max())
     counts = rng.multinomial(len(rows), share / share.sum())
     gap = np.empty_like(rows)
@@ -191,9 +191,9 @@ def checkpoint_rewards(
         weight = np.linalg.solve(c, (y - shown).T)
         rest[picks] += (of_rows[:, k:] @ weight).T
         gap[picks] = before + (g[:, k:] @ weight).T
-    on_held_out = (rest + gap)[:, :k]
+    evaluation = (rest + gap)[:, :k]
     at_now = gap[:, k - 1]
-    return CheckpointRewards(step, on_held_out - at_now[:, None], at_now)
+    return CheckpointRewards(step, evaluation - at_now[:, None], at_now)
 
 
 def _variance(checkpoints: Checkpoints) -> float:
@@ -204,8 +204,8 @@ def _variance(checkpoints: Checkpoints) -> float:
     return max(0.5 * float(np.median(steps**2)) / 0.455, 1e-8) if len(steps) else 1e-4
 
 
-def _log_density(off: np.ndarray, covariance: np.ndarray) -> float:
-    return float(-0.5 * (off @ np.linalg.solve(covariance, off) + np.linalg.slogdet(covariance)[1]))
+def _log_density(residual: np.ndarray, covariance: np.ndarray) -> float:
+    return float(-0.5 * (residual @ np.linalg.solve(covariance, residual) + np.linalg.slogdet(covariance)[1]))
 
 
 def recalled(forecast: Forecast, checkpoints: Checkpoints) -> tuple[np.ndarray, np.ndarray, Choice]:
@@ -225,14 +225,14 @@ def recalled(forecast: Forecast, checkpoints: Checkpoints) -> tuple[np.ndarray, 
     if path is None:
         raise SettingError("checkpoints: too few rows to rank them; wait for more steps")
     rng = np.random.default_rng(0)
-    behind = checkpoint_rewards(path, saved, now, forecast.lag)
-    choice = behind.choice(saved)
+    past_rewards = checkpoint_rewards(path, saved, now, forecast.lag)
+    choice = past_rewards.choice(saved)
     # The highest draws of the present go with the highest of the past.
     ranks = np.argsort(np.argsort(reward[:, 0], kind="stable"), kind="stable")
-    order = np.argsort(behind.draws[:, -1], kind="stable")
-    past = behind.draws[order[ranks * len(order) // len(ranks)]]
-    known = behind.draws.mean(axis=0)
-    error = float(np.sqrt(behind.draws.var(axis=0).mean()))
+    order = np.argsort(past_rewards.draws[:, -1], kind="stable")
+    past = past_rewards.draws[order[ranks * len(order) // len(ranks)]]
+    known = past_rewards.draws.mean(axis=0)
+    error = float(np.sqrt(past_rewards.draws.var(axis=0).mean()))
     best = int(np.argmax(known))
     out = np.empty_like(reward)
     out[:, 0] = past[:, best]
@@ -252,8 +252,8 @@ def recalled(forecast: Forecast, checkpoints: Checkpoints) -> tuple[np.ndarray, 
             picked = np.where(better, each[:, done], picked)
             top = np.where(better, shown[:, done], top)
             done += 1
-        own = at_stop[:, j] > top
-        out[:, j] = np.where(own, reward[:, j], picked)
+        keeps_last = at_stop[:, j] > top
+        out[:, j] = np.where(keeps_last, reward[:, j], picked)
     return step, out, choice
 
 

@@ -71,9 +71,9 @@ def decide(
     judged = chosen if chosen > 0 else 1 + int(np.argmax(net[1:]))
     fallen, back = forecast.fallen, None
     if fallen is not None and choice is None and cost_per_step is not None:
-        lost = fallen.saved - fallen.now
-        if value_per_reward * lost > net[chosen]:
-            back = Back(fallen.saved_step, lost, value_per_reward * lost, fallen.at_once)
+        loss = fallen.saved - fallen.now
+        if value_per_reward * loss > net[chosen]:
+            back = Back(fallen.saved_step, loss, value_per_reward * loss, fallen.at_once)
     if back is not None:  # what is lost is had at once, so that nothing is to be waited for
         chosen, judged = 0, max(judged, 1)
     return Decision(
@@ -175,18 +175,18 @@ def with_checkpoints(costs: StoppingCosts, run: Run) -> StoppingCosts:
     are unchanged where the run keeps none.
     """
     last = float(max(run.step[-1:].max(initial=0.0), run.eval_step[-1:].max(initial=0.0)))
-    there = np.array([x for x in saved_checkpoints(run.source) if x <= last], float)
+    saved_steps = np.array([x for x in saved_checkpoints(run.source) if x <= last], float)
     every = costs.checkpoints
     if every is None and run.settings.save_steps.value is not None:
         every = float(run.settings.save_steps.value)
-    if costs.checkpoints is not None or not len(there):
-        there = np.arange(1.0, np.floor(last / every) + 1.0) * every if every is not None else there
+    if costs.checkpoints is not None or not len(saved_steps):
+        saved_steps = np.arange(1.0, np.floor(last / every) + 1.0) * every if every is not None else saved_steps
     else:
-        every = every or float(np.median(np.diff(there))) if len(there) > 1 else every
+        every = every or float(np.median(np.diff(saved_steps))) if len(saved_steps) > 1 else every
     planned = run.settings.total_steps.value
-    if not len(there) and (every is None or (planned is not None and every >= float(planned))):
+    if not len(saved_steps) and (every is None or (planned is not None and every >= float(planned))):
         return costs
-    saved = Checkpoints(there, np.inf if every is None else every)
+    saved = Checkpoints(saved_steps, np.inf if every is None else every)
     if len(run.eval_step) >= LEAST_SCORES:
         saved = saved._replace(scored=run.eval_step, score=run.eval_reward)
     return replace(costs, saved=saved)

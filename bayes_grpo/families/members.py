@@ -132,10 +132,10 @@ def read_runs(logs: RunSources, read: Mapping[str, Any] | None = None, part: str
         raise LogReadError("expected the logs of runs, found none; check the paths")
     given = (read or {}).get("settings") or {}
     for i, run in enumerate(found):
-        own = {
+        from_name = {
             k: Setting(x, Provenance.CONFIG, "file name") for k, x in settings_in_name(run.name).items() if k in given
         }
-        found[i] = run.with_settings(own) if own else run
+        found[i] = run.with_settings(from_name) if from_name else run
     return found if part is None else [run.of_part(part) for run in found]
 
 
@@ -258,16 +258,16 @@ def members_of(
 
 def _setting(run: Run, name: str, assumed: float | None) -> float:
     given = recorded_settings(run).get(name, assumed)
-    who = plain(run.name, 80)
+    label = plain(run.name, 80)
     if given is None:
         raise SettingError(
-            f"{name}: not known of run {who}; set it under [runs.{who}] of a bayes_grpo.toml next to the log"
+            f"{name}: not known of run {label}; set it under [runs.{label}] of a bayes_grpo.toml next to the log"
         )
     value = math.nan
     with suppress(TypeError, ValueError):
         value = float(given)
     if not _positive(value):
-        raise SettingError(f"{name}: expected a number above 0 for run {who}, found {plain(given, 60)!r}")
+        raise SettingError(f"{name}: expected a number above 0 for run {label}, found {plain(given, 60)!r}")
     return value
 
 

@@ -66,8 +66,8 @@ class SeedPrior(NamedTuple):
 @cache
 def seed_prior() -> SeedPrior:
     """The learned prior that comes with the package; `benchmarks/lab/learners/seeds.py` makes it."""
-    kept = json.loads(PATH.read_text(encoding="utf-8"))
-    return SeedPrior(kept["centre"], kept["width"], kept["difference"], kept["about"])
+    stored = json.loads(PATH.read_text(encoding="utf-8"))
+    return SeedPrior(stored["centre"], stored["width"], stored["difference"], stored["about"])
 
 
 class RecipeReadings(NamedTuple):
@@ -210,8 +210,8 @@ def further_seeds(
     noise = rng.standard_normal((2, size, FURTHER[-1])) * np.sqrt(draws["spread"] ** 2 + error**2)[:, None]
     for count in FURTHER:
 
-        def more(side: RecipeReadings, level: np.ndarray, own: np.ndarray, count: int = count) -> RecipeReadings:
-            new = level[:, None] + own[:, :count]
+        def more(side: RecipeReadings, level: np.ndarray, extra: np.ndarray, count: int = count) -> RecipeReadings:
+            new = level[:, None] + extra[:, :count]
             mean = np.concatenate([np.broadcast_to(side.mean, (size, len(side.mean))), new], axis=1)
             return RecipeReadings(
                 mean, np.concatenate([np.broadcast_to(side.error, mean[:, :-count].shape), new * 0 + error], 1)
@@ -284,8 +284,8 @@ def why_not_comparable(a: Sequence[Run], b: Sequence[Run], total: RecipeAnswer, 
         return f"A's reward is made of {listed(sorted(one), len(one))}, B's of {listed(sorted(two), len(two))}"
     weights = [[w for run in side if (w := _weights(run, sorted(one))) is not None] for side in (a, b)]
     if one == two and all(weights):
-        mine, its = (np.mean(w, axis=0) for w in weights)
-        differ = [f"{name} counts {x:.3g} in A, {y:.3g} in B" for name, x, y in zip(sorted(one), mine, its, strict=True)
+        pairs = zip(sorted(one), *(np.mean(w, axis=0) for w in weights), strict=True)
+        differ = [f"{name} counts {x:.3g} in A, {y:.3g} in B" for name, x, y in pairs
                  if abs(x - y) > _WEIGHT * max(abs(x), abs(y))]  # fmt: skip
         if differ:
             return "; ".join(differ)
@@ -312,10 +312,10 @@ def differences(a: Sequence[Run], b: Sequence[Run]) -> tuple[str, ...]:
     """Differences between two recipes other than the reward: settings and length."""
     out, named = [], named_settings([*a, *b])
     for name, values in settings_that_differ([*a, *b]).items():
-        mine, its = ({setting_text(v) for v in x} for x in (values[: len(a)], values[len(a) :]))
-        if mine != its:
+        of_a, of_b = ({setting_text(v) for v in x} for x in (values[: len(a)], values[len(a) :]))
+        if of_a != of_b:
             source = " (file names)" if name in named else ""
-            both = f"{', '.join(sorted(mine))} in A, {', '.join(sorted(its))} in B"
+            both = f"{', '.join(sorted(of_a))} in A, {', '.join(sorted(of_b))} in B"
             out.append(f"{name.replace('_', ' ')} {both}{source}")
     ends = [sorted({_last(r) for r in side}) for side in (a, b)]
     if ends[0] != ends[1]:

@@ -160,13 +160,13 @@ class Sweep(Result):
     @property
     def _moves_sentence(self) -> str:
         if self.convergence is None:
-            left = sum(not run.collapsed for run in self.runs)
-            needs = f"it needs {FEWEST_RUNS} runs without a collapse, found {left}"
+            remaining = sum(not run.collapsed for run in self.runs)
+            needs = f"it needs {FEWEST_RUNS} runs without a collapse, found {remaining}"
             return f"No effect is estimated: {needs}."
         known = sorted((e for e in self.exponents if e.verdict != "cannot tell"), key=lambda e: e.verdict != "moves")
-        left = len(self.exponents) - len(known)
+        unclear = len(self.exponents) - len(known)
         total = counted(len(self.exponents), "effect")
-        counts = f"{left} of {total} are unclear ({LEVEL:.0%} intervals, {self.exponents[0].runs} runs)."
+        counts = f"{unclear} of {total} are unclear ({LEVEL:.0%} intervals, {self.exponents[0].runs} runs)."
         text = " ".join([*(e.sentence for e in known), counts])
         return text if self.converged else f"NOT CONVERGED: {text}"
 

@@ -88,8 +88,8 @@ def sweep(
     members, left_out = members_of(runs, vary, signal)
     differ = settings_that_differ([m.run for m in members])
     unvaried = tuple(name for name in differ if name not in vary)
-    whole = [m for m in members if not rows_collapsed(m.table.y)]  # the regime cannot show a collapse
-    measured = [name for name in vary if len({m.settings[name] for m in whole}) > 1]
+    uncollapsed = [m for m in members if not rows_collapsed(m.table.y)]  # the regime cannot show a collapse
+    measured = [name for name in vary if len({m.settings[name] for m in uncollapsed}) > 1]
     made = Sweep(
         vary=tuple(vary),
         signal=members[0].table.signal,
@@ -101,22 +101,22 @@ def sweep(
         repetitions=repetitions([m.run for m in members]),
         named=tuple(named_settings(runs, vary).values()),
     )
-    if len(whole) < FEWEST_RUNS or not measured:
+    if len(uncollapsed) < FEWEST_RUNS or not measured:
         return made
-    data = sweep_data(whole, measured)
-    progress(f"{len(whole)} runs in one model")
+    data = sweep_data(uncollapsed, measured)
+    progress(f"{len(uncollapsed)} runs in one model")
     draws, convergence = sample_sweep(data, seed_of(seed, "family"))
     return replace(
         made,
         exponents=tuple(
-            _exponent(data, draws, q, (k, name), whole)
+            _exponent(data, draws, q, (k, name), uncollapsed)
             for k, name in enumerate(measured)
             for q, (trait, *_) in _QUANTITIES.items()
             if data.slope[k, TRAITS.index(trait)] > 0
         ),
         convergence=convergence,
         cautions=(
-            *_cautions(data, whole, measured, unvaried),
+            *_cautions(data, uncollapsed, measured, unvaried),
             *(() if convergence.passed else (convergence.sentence,)),
         ),
     )
@@ -132,9 +132,9 @@ def _exponent(
     sd = float(data.slope[k, q])
     if quantity in _LEVELS:  # over its own size at the middle of the settings, or over the range of the rewards
         low, high = np.nanquantile(data.rows.y, [0.05, 0.95])
-        own = data.origin + data.unit * draws.mean[..., q]
-        relative = bool(np.nanmin(data.rows.y) >= 0.0 and np.quantile(own, 0.01) > _POSITIVE_SHARE * (high - low))
-        factor = float(data.unit) / (own if relative else high - low)
+        level = data.origin + data.unit * draws.mean[..., q]
+        relative = bool(np.nanmin(data.rows.y) >= 0.0 and np.quantile(level, 0.01) > _POSITIVE_SHARE * (high - low))
+        factor = float(data.unit) / (level if relative else high - low)
     x = factor * slope
     reach = float(norm.ppf(0.5 + LEVEL / 2.0)) * sd * abs(float(np.median(factor)))
     return Exponent(

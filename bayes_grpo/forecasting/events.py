@@ -185,11 +185,11 @@ class EventRates:
         event = np.full(draws, "", dtype="U16")
         settles = np.full(draws, np.nan)
         latent, trend, rows = (x.copy() for x in paths)
-        taken = 0.0
+        allotted = 0.0
         for name, probability in self.chance(origin, ahead).items():
             # Cumulated before rounding, so that no event's count takes from another's.
-            chosen = order[round(taken * draws) : round((taken + probability) * draws)]
-            taken += probability
+            chosen = order[round(allotted * draws) : round((allotted + probability) * draws)]
+            allotted += probability
             if not len(possible) or not len(chosen):
                 continue
             even = (rng.permutation(len(chosen)) + 0.5) / len(chosen)

@@ -150,7 +150,7 @@ def fit_ensemble(
         raise SettingError("expected at least one to forecast with, found none", parameter="regimes")
     progress = or_silent(progress)
     found: dict[str, Draws] = {}
-    notes, lost = [], []
+    notes, not_converged = [], []
 
     def drawn(regime: Regime) -> Draws:
         target = target_of(regime, table, forecast_priors(regime, table), arrays=shared(table))
@@ -175,7 +175,7 @@ def fit_ensemble(
                 continue
             if strict and not draws.usable:
                 notes.append(f"{regime.name} was left out: {draws.note}")
-                lost.append(regime.name)
+                not_converged.append(regime.name)
                 continue
             if strict and draws.note:
                 notes.append(f"{regime.name}: {draws.note}")
@@ -184,7 +184,7 @@ def fit_ensemble(
         pool.shutdown(wait=False, cancel_futures=True)
     if not found:
         raise FitError(f"no regime could be fitted for the forecast: {'; '.join(notes)}")
-    return _weighted(found, reward or RewardRange(), tuple(notes), tuple(lost))
+    return _weighted(found, reward or RewardRange(), tuple(notes), tuple(not_converged))
 
 
 def _weighted(
@@ -251,7 +251,7 @@ def forecast_weights(
         return dict(zip(names, start.tolist(), strict=True))
     weight = np.exp(score - score.max())
     weight = weight / weight.sum()
-    kept = start * np.array([trending[name] for name in names])
-    if kept.sum() > 0:
-        weight = (1.0 - shrinkage) * weight + shrinkage * kept / kept.sum()
+    trend_prior = start * np.array([trending[name] for name in names])
+    if trend_prior.sum() > 0:
+        weight = (1.0 - shrinkage) * weight + shrinkage * trend_prior / trend_prior.sum()
     return dict(zip(names, weight.tolist(), strict=True))

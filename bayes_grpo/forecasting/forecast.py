@@ -260,8 +260,8 @@ def forecast_of_regimes(
     used = None
     if joint is not None:
         row = requested.forecast_rows
-        paths, taken, used = paths_with_references(mixture.paths, requested, joint, inputs.reward, row, seed)
-        mixture = mixture.following(paths, taken, used.share)
+        paths, follows, used = paths_with_references(mixture.paths, requested, joint, inputs.reward, row, seed)
+        mixture = mixture.following(paths, follows, used.share)
     if several and fallen is None:
         mixture = mix_events(mixture, inputs, requested, shipped_event_rates(), seed)
     mixture = freeze_after_schedule(mixture, requested, inputs.ahead)

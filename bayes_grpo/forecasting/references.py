@@ -116,15 +116,15 @@ def paths_with_references(
         helps = 0.5 * (1.0 + math.tanh(0.5 * transfer.gain))  # the logistic function
         part = 0.0 if known.searched and helps < LEAST_HELP else MOST_SHARE * helps
     rng = np.random.default_rng(seed_of(seed, REFERENCES_NAME))
-    taken = np.zeros(len(latent), bool)
+    follows = np.zeros(len(latent), bool)
     count = round(part * len(latent))
     if transfer is not None and count:
-        taken[rng.permutation(len(latent))[:count]] = True
-        one, its_rows = transfer.paths(count, rng)
+        follows[rng.permutation(len(latent))[:count]] = True
+        reference_latent, reference_rows = transfer.paths(count, rng)
         clipped = rng.permutation(count)[: round(reward.share * count)] if reward.bounded else []
-        for x in (one, its_rows):
+        for x in (reference_latent, reference_rows):
             x[clipped] = np.clip(x[clipped], reward.low, reward.high)
-        latent[taken], trend[taken], rows[taken] = one, one, its_rows
+        latent[follows], trend[follows], rows[follows] = reference_latent, reference_latent, reference_rows
     used = ReferencesUsed(
         used=known.names,
         left_out=known.excluded,
@@ -135,7 +135,7 @@ def paths_with_references(
         given=interval(rows[:, row]),
         curves=tuple((c.table.step, c.smooth) for c in known.curves),
     )
-    return RewardPaths(latent, trend, rows), taken, used
+    return RewardPaths(latent, trend, rows), follows, used
 
 
 def with_effect(paths: RewardPaths, future: FutureGrid, known: JointReading, reward: RewardRange) -> np.ndarray:
@@ -144,6 +144,6 @@ def with_effect(paths: RewardPaths, future: FutureGrid, known: JointReading, rew
         return paths.rows.copy()
     effect = known.order.at(np.stack([future.step, future.window]))
     share = known.order.share.median
-    left = np.sqrt(1.0 - share * (1.0 - effect.var))
-    moved = paths.latent + (paths.rows - paths.latent) * left + known.curve.sd * np.sqrt(share) * effect.mean
+    remaining = np.sqrt(1.0 - share * (1.0 - effect.var))
+    moved = paths.latent + (paths.rows - paths.latent) * remaining + known.curve.sd * np.sqrt(share) * effect.mean
     return np.clip(moved, reward.low, reward.high)

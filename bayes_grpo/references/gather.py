@@ -70,22 +70,22 @@ def gather_references(run: Run, table: Series, sources: RunSources) -> Reference
         LogReadError: A path that was named does not exist or cannot be read.
     """
     found, excluded = (sources.matching(run), []) if isinstance(sources, NearbyRuns) else named_runs(sources)
-    kept: list[tuple[Run, Series]] = []
+    comparable: list[tuple[Run, Series]] = []
     for other in found:
         try:
             rows = rows_of(other, "reward" if table.signal == "reward" else "eval")
             if why := incomparable_reason(run, table, other, rows):
                 raise FitError(why)
-            kept.append((other, rows))
+            comparable.append((other, rows))
         except FitError as error:
             excluded.append(ExcludedRun(plain(other.name, 80), plain(error, 200)))
-    if len(kept) > MOST_REFERENCES:
+    if len(comparable) > MOST_REFERENCES:
         far = f"less similar to the run's rows than the {MOST_REFERENCES} nearest"
-        order = np.argsort([_distance(table, rows) for _, rows in kept], kind="stable")
-        excluded += [ExcludedRun(plain(kept[i][0].name, 80), far) for i in sorted(order[MOST_REFERENCES:])]
-        kept = [kept[i] for i in sorted(order[:MOST_REFERENCES])]
+        order = np.argsort([_distance(table, rows) for _, rows in comparable], kind="stable")
+        excluded += [ExcludedRun(plain(comparable[i][0].name, 80), far) for i in sorted(order[MOST_REFERENCES:])]
+        comparable = [comparable[i] for i in sorted(order[:MOST_REFERENCES])]
     searched = isinstance(sources, NearbyRuns)
-    return ReferenceRuns(tuple(kept), () if searched else tuple(excluded), searched)
+    return ReferenceRuns(tuple(comparable), () if searched else tuple(excluded), searched)
 
 
 def named_runs(sources: RunSources, read: Mapping[str, Any] | None = None) -> tuple[list[Run], list[ExcludedRun]]:
@@ -124,9 +124,9 @@ def incomparable_reason(run: Run, table: Series, other: Run, rows: Series) -> st
     _, one, two = np.intersect1d(table.step, rows.step, return_indices=True)
     if len(one) >= 3 and np.ptp(table.y[one]) > 0.0 and np.mean(table.y[one] == rows.y[two]) >= _SAME:
         return "the run itself, or a copy of it: its rows are the same"
-    key, its = run.keys.get(table.signal), other.keys.get(table.signal)
-    if run.format == other.format and key and its and key != its:
-        return f"another reward: {plain(its, 60)} in place of {plain(key, 60)}"
+    key, other_key = run.keys.get(table.signal), other.keys.get(table.signal)
+    if run.format == other.format and key and other_key and key != other_key:
+        return f"another reward: {plain(other_key, 60)} in place of {plain(key, 60)}"
     for name in ("reward_low", "reward_high"):
         a, b = getattr(run.settings, name), getattr(other.settings, name)
         known = [x.explicit for x in (a, b) if x.explicit is not None]
@@ -167,10 +167,10 @@ class NearbyRuns:
     @cached_property
     def readable(self) -> tuple[Run, ...]:
         """The runs that can be read, whatever their reward; files that are no logs are passed by."""
-        out, left = [], _MOST_BYTES
+        out, remaining = [], _MOST_BYTES
         for path, name in islice(_candidates(Path(self.log), self.run), MOST_READ):
-            left -= _size(path)
-            if left < 0:
+            remaining -= _size(path)
+            if remaining < 0:
                 break
             with suppress(Exception):  # a file that was not named must not cost the run its forecast
                 out.append(read_log(path, run=name))
@@ -213,8 +213,8 @@ def _may_be_a_run(path: Path, own: Path) -> bool:
     if path.name.startswith("."):
         return False
     if own.is_file():
-        alike = path.suffix == own.suffix and _same_start(path.name, own.name) >= _SAME_START
-        return path.is_file() and alike
+        similar = path.suffix == own.suffix and _same_start(path.name, own.name) >= _SAME_START
+        return path.is_file() and similar
     return path.is_dir() and is_output_directory(path) == is_output_directory(own)
 
 

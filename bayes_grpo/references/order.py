@@ -64,29 +64,29 @@ def _scores_of_pairs(curves: Sequence[SmoothCurve]) -> tuple[np.ndarray, np.ndar
     for i in range(k):
         for j in range(i):
             for place in weighed[i].keys() & weighed[j].keys():
-                (one, y, inverse), (other, x, its_inverse) = weighed[i][place], weighed[j][place]
+                (one, y, inverse), (other, x, other_inverse) = weighed[i][place], weighed[j][place]
                 if np.array_equal(one, other):
                     score[i, j] += float(y @ x)
-                    information[i, j] += float(np.sum(inverse * its_inverse))
+                    information[i, j] += float(np.sum(inverse * other_inverse))
                     continue
                 o = overlap(one, other)
                 score[i, j] += float(y @ o @ x)
-                information[i, j] += float(np.sum((inverse @ o) * (o @ its_inverse)))
+                information[i, j] += float(np.sum((inverse @ o) * (o @ other_inverse)))
     return score + score.T, information + information.T
 
 
 def _groups_of_one_order(score: np.ndarray, information: np.ndarray) -> list[tuple[int, ...]]:
     """Groups of runs that share an order, by `_scores_of_pairs`, the clearest first; a run is in one at most."""
-    left, out = list(range(len(score))), []
+    remaining, out = list(range(len(score))), []
     known = information[information > 0.0]
-    least = threshold(len(left), max(float(np.median(known)), 1.0)) if len(known) else math.inf
-    while len(left) > 1:
-        at = np.ix_(left, left)
+    least = threshold(len(remaining), max(float(np.median(known)), 1.0)) if len(known) else math.inf
+    while len(remaining) > 1:
+        at = np.ix_(remaining, remaining)
         chosen, z = best_group(score[at], information[at])
         if not z > least:
             break
-        out.append(tuple(left[i] for i in chosen))
-        left = [x for i, x in enumerate(left) if i not in set(chosen)]
+        out.append(tuple(remaining[i] for i in chosen))
+        remaining = [x for i, x in enumerate(remaining) if i not in set(chosen)]
     return out
 
 
@@ -103,10 +103,10 @@ def best_group(score: np.ndarray, information: np.ndarray) -> tuple[list[int], f
     for chosen in starts:
         while True:
             s, i = score @ chosen, information @ chosen
-            whole, known = 0.5 * float(s @ chosen), 0.5 * float(i @ chosen)
-            now = whole / math.sqrt(known) if known > 0 else -math.inf
+            total, known = 0.5 * float(s @ chosen), 0.5 * float(i @ chosen)
+            now = total / math.sqrt(known) if known > 0 else -math.inf
             sign = np.where(chosen, -1.0, 1.0)
-            new_s, new_i = whole + sign * s, known + sign * i
+            new_s, new_i = total + sign * s, known + sign * i
             changed = np.where(new_i > 1e-12, new_s / np.sqrt(np.maximum(new_i, 1e-300)), -np.inf)
             if chosen.sum() <= 2:
                 changed[chosen] = -np.inf

@@ -68,12 +68,12 @@ def read_jointly(table: Series, references: ReferenceRuns) -> JointReading:
             continue
         names.append(plain(run.name, 80))
         curves.append(curve)
-    own = smooth_curve(table, cuts)
+    curve_of_run = smooth_curve(table, cuts)
     order = None
-    if own is not None:
+    if curve_of_run is not None:
         orders = orders_of(curves)
-        order = order_of(own, orders, len(curves) - sum(len(o.members) for o in orders))
-    return JointReading(table, own, tuple(names), tuple(curves), tuple(excluded), order, references.searched)
+        order = order_of(curve_of_run, orders, len(curves) - sum(len(o.members) for o in orders))
+    return JointReading(table, curve_of_run, tuple(names), tuple(curves), tuple(excluded), order, references.searched)
 
 
 _COUNTS = (False, True)
@@ -153,8 +153,8 @@ def transfer_forecast(
     noise = float(np.std(np.diff(y))) / math.sqrt(2.0) + 1e-6 * (float(np.std(y)) + 1e-12)
     unit = float(np.std(centre)) + float(np.sqrt(np.mean(deviations**2))) + noise
     time = np.abs(step[:, None] - step) / (step[n - 1] - step[0])
-    own = {t: unit**2 * np.exp(-time / t) for t in _TIMES}
-    alike = deviations @ deviations.T
+    drift = {t: unit**2 * np.exp(-time / t) for t in _TIMES}
+    similarity = deviations @ deviations.T
     effects: list[tuple[np.ndarray, np.ndarray]] = [(np.zeros(len(step)), np.ones(len(step)))]
     if order is not None:
         mean, var = (x[skip:] for x in order[0])
@@ -164,7 +164,7 @@ def transfer_forecast(
 
     found, without = [], []
     for counts, weights, sd, t, factor, (mean, var) in product(_COUNTS, _WEIGHTS, _SDS, _TIMES, _NOISES, effects):
-        cov = weights**2 * alike + sd**2 * own[t] + (_LEVELS[counts] * unit) ** 2
+        cov = weights**2 * similarity + sd**2 * drift[t] + (_LEVELS[counts] * unit) ** 2
         row_sd = factor * noise
         expected = centre if counts else np.full(len(step), y.mean())
         shift = row_sd * mean
@@ -175,11 +175,11 @@ def transfer_forecast(
     alone = np.array(without)
     gain = np.diff([logsumexp(score[x], b=1.0 / x.sum()) for x in (alone, ~alone)])[0]
     weight = softmax(score)
-    kept = np.flatnonzero(weight >= 1e-4)
-    mean, cov, sd, shift = (np.stack([found[i][k] for i in kept]) for k in (1, 2, 3, 4))
+    relevant = np.flatnonzero(weight >= 1e-4)
+    mean, cov, sd, shift = (np.stack([found[i][k] for i in relevant]) for k in (1, 2, 3, 4))
     value, vector = np.linalg.eigh(cov)
     root = vector * np.sqrt(np.maximum(value, 0.0))[:, None, :]
-    return TransferForecast(weight[kept] / weight[kept].sum(), mean, root, sd, shift, float(gain))
+    return TransferForecast(weight[relevant] / weight[relevant].sum(), mean, root, sd, shift, float(gain))
 
 
 def _conditioned(

@@ -57,8 +57,8 @@ def sweep_document(f: Sweep) -> Document:
 
 
 def _next_step(f: Sweep) -> str:
-    lost = [run for run in f.runs if run.collapsed]
-    return f"see what failed first: bayes-grpo diagnose {lost[0].name}." if lost else ""
+    collapsed = [run for run in f.runs if run.collapsed]
+    return f"see what failed first: bayes-grpo diagnose {collapsed[0].name}." if collapsed else ""
 
 
 def _runs(f: Sweep) -> Tabular:

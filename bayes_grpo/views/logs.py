@@ -72,13 +72,13 @@ def log_document(s: Run) -> Document:
 
 def _lost(s: Run) -> str:
     """Which columns have rows that are no number, and at which steps."""
-    said = ""
+    text = ""
     for name in ("reward", *s.signals):
         rows = s.not_finite(name)
         if rows.any():
             steps = listed([f"{step:g}" for step in s.step[rows]], 3)
-            said += f" {name} is NaN or infinite in {counted(int(rows.sum()), 'row')} (step {steps})."
-    return said
+            text += f" {name} is NaN or infinite in {counted(int(rows.sum()), 'row')} (step {steps})."
+    return text
 
 
 def extent(s: Run) -> str:
@@ -113,19 +113,19 @@ def columns(s: Run) -> Tabular:
         defined = "" if word in (STANDARD, UNDEFINED) else f" ({word})"
         before, _, title = name.partition("/")
         kind = _KINDS.get(before, "")
-        if kind and name in whole:
+        if kind and name in equal_to_reward:
             kind = "equals the reward in every row"
         key = ("" if x.key == name else x.key) + defined
         if kind:
             key = f"{key} ({kind})" if key else kind
         return words(title if kind else name), words(key, limit=120), x.finite, *ends
 
-    whole = {f"rewards/{name}" for name, values in s.components.items() if _is_the_reward(s, values)}
+    equal_to_reward = {f"rewards/{name}" for name, values in s.components.items() if _is_the_reward(s, values)}
     shown = {name: x for name, x in s.columns.items() if s.has_eval or name != "eval_reward"}
     parts = dict(islice(s.parts.items(), _PARTS))
-    left = len(s.parts) - len(parts)
+    hidden = len(s.parts) - len(parts)
     heads = ("column", "key in the log", "values", "lowest", "highest", "first", "last")
-    note = f"{counted(left, 'further part')} of the reward: --json lists all" if left else ""
+    note = f"{counted(hidden, 'further part')} of the reward: --json lists all" if hidden else ""
     return table("Logged", heads, (line(*x) for x in (shown | parts).items()), note)
 
 

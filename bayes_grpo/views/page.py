@@ -68,7 +68,7 @@ def page_of(run: Run, found: Analysis) -> Document:
     answer, why = "Too early to tell.", ""
     if status is not None:
         answer, why = sentence_case(status.finding.lead), sentence_case(status.finding.detail)
-    whole = view(run)
+    log = view(run)
     parts: list[Section] = [
         _signals(run),
         _part("Parts", found.diagnosis, _parts),
@@ -84,7 +84,7 @@ def page_of(run: Run, found: Analysis) -> Document:
     overview = partial(plot_overview, run, paths, forecast, events)
     plot = Drawing(overview, f"The logged rewards and the forecast. {answer}")
     return Document(
-        title=whole.title or "A run without a name",
+        title=log.title or "A run without a name",
         about=f"{extent(run)}.",
         status="" if status is None else status.status,
         chance=None if status is None else status.chance,
@@ -96,8 +96,8 @@ def page_of(run: Run, found: Analysis) -> Document:
         points=_points(found),
         plot=plot,
         sections=tuple(p for p in parts if not p.empty),
-        assumed=whole.assumed,
-        unchecked=whole.unchecked,
+        assumed=log.assumed,
+        unchecked=log.unchecked,
     )
 
 

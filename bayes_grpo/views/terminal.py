@@ -130,9 +130,9 @@ def _table(table: Tabular, width: int) -> list[Any]:
         return [*(x for row in table.rows for x in _block(table, row)), *note]
     heads = any(titles)
     grid = RichTable(box=None, pad_edge=False, header_style="bold", show_header=heads)
-    for (_, cells), head, whole in zip(columns, titles, fixed, strict=True):
+    for (_, cells), head, no_wrap in zip(columns, titles, fixed, strict=True):
         right = any(c.number for c in cells)
-        grid.add_column(Text(head), justify="right" if right else "left", overflow="fold", no_wrap=whole)
+        grid.add_column(Text(head), justify="right" if right else "left", overflow="fold", no_wrap=no_wrap)
     for row in table.rows:
         grid.add_row(*(Text(c.text, style="bold" if c.mark else "") for c in row))
     return [grid, *note]
