@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from importlib.resources import files
 from types import SimpleNamespace
 
 import numpy as np
@@ -180,8 +181,8 @@ def test_an_event_begins_evenly_over_the_rows_where_it_may():
 
 def test_numbers_can_be_read_and_written():
     shipped = shipped_event_rates()
-    again = EventRates.from_dict(json.loads(json.dumps(content_of(shipped))))
-    assert content_of(again) == content_of(shipped)
+    stored = files("bayes_grpo.forecasting").joinpath("event_rates.json").read_text(encoding="utf-8")
+    assert content_of(shipped) == json.loads(stored)
     assert set(shipped.rates) == set(HAZARDS)
     for rate in shipped.rates.values():
         assert 0.0 < rate.rate < 0.2
