@@ -39,18 +39,11 @@ _FAR = 1e-3
 
 
 def crps(draws: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Continuous ranked probability score of draws, in the unit of ``y``; smaller is better.
+    """Continuous ranked probability score of draws, (m, h), for ``y``, (h,), in its unit: (h,); smaller is better.
 
     E|X − y| − E|X − X'|/2 with the second term from the sorted draws and without its bias
     (Gneiting and Raftery 2007, https://doi.org/10.1198/016214506000001437; Zamo and Naveau 2018,
     https://doi.org/10.1007/s11004-017-9709-7).
-
-    Args:
-        draws: Predictive draws, shape (m, h).
-        y: What was observed, shape (h,).
-
-    Returns:
-        Shape (h,).
     """
     x = np.sort(np.asarray(draws, float), axis=0)
     m = len(x)
@@ -59,18 +52,11 @@ def crps(draws: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def log_score(draws: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Log density of ``y`` under a normal kernel estimate of the draws; larger is better.
+    """Log density of ``y``, (h,), under a normal kernel estimate of draws, (m, h), shape (h,); larger is better.
 
     The bandwidth is Silverman's rule, 0.9 min(sd, IQR/1.34) m^(−1/5)
     (Silverman 1986, https://doi.org/10.1201/9781315140919). A share `_FAR` of every kernel is Cauchy's: draws
     cannot tell how improbable a row far from all of them is, and a score of −10¹⁸ would dominate the mean.
-
-    Args:
-        draws: Predictive draws, shape (m, h).
-        y: What was observed, shape (h,).
-
-    Returns:
-        Shape (h,).
     """
     x = np.asarray(draws, float)
     low, high = np.quantile(x, [0.25, 0.75], axis=0)
@@ -124,15 +110,9 @@ class Score:
 
 @dataclass(frozen=True)
 class ScoreLine:
-    """One forecaster over all logs and origins of a backtest.
+    """One forecaster over all logs and origins of a backtest: means of its scores, and the number of these cases.
 
-    Attributes:
-        name: "forecast" or "last value".
-        crps: Mean over logs and origins.
-        by_origin: Origin → (mean CRPS, mean coverage).
-        log_score: Mean log score.
-        coverage: Mean coverage of the 90% interval.
-        cases: Logs times origins.
+    ``by_origin`` is origin → (mean CRPS, mean coverage).
     """
 
     name: str

@@ -81,14 +81,7 @@ class Fitted(NamedTuple):
 
 
 class Forecasted(NamedTuple):
-    """A forecast.
-
-    Attributes:
-        forecast: Its paths.
-        summary: Its numbers.
-        decision: When to stop; None without a cost, a value or steps between checkpoints.
-        undecided: Why there is no decision about stopping; "" where there is one or no costs were given.
-    """
+    """A forecast: its paths, its numbers, and when to stop; ``undecided`` says why a decision is missing."""
 
     forecast: Forecast
     summary: ForecastSummary

@@ -18,13 +18,10 @@ Quiet = Annotated[
 
 
 def command(*examples: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Makes a function a command.
+    """Makes a function a command whose help ends with examples, calls without the program's name.
 
     A parameter whose type is a dataclass is a group of flags: its fields become flags of the command, which gets the
     dataclass.
-
-    Args:
-        examples: Calls that work, without the program's name; they end the command's help.
     """
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:

@@ -149,15 +149,7 @@ class CheckpointRewards(NamedTuple):
 def checkpoint_rewards(
     path: SignalPath, checkpoints: Checkpoints, now: float, lag: float = 0.0, seed: int = 0
 ) -> CheckpointRewards:
-    """Draws of the reward at every checkpoint, given the rows and the scores.
-
-    Args:
-        path: Of the rows.
-        checkpoints: The checkpoints, `Checkpoints.checked`.
-        now: Last step of the log, whose policy is one of them.
-        lag: Steps by which a row tells of an older policy.
-        seed: Seed.
-    """
+    """Draws of the reward at every checkpoint and ``now``, given scores and rows of policies ``lag`` steps older."""
     step = np.unique(np.append(checkpoints.saved, now))
     reward = path.at(step + lag)
     if not len(checkpoints.scored):

@@ -25,13 +25,10 @@ _COLUMNS = ("step", "gain", "net", "net_low", "net_high")
 
 @dataclass(frozen=True)
 class Back(Result):
-    """A checkpoint to go back to, because the reward has fallen since.
+    """A checkpoint to go back to, because the reward has fallen since: the last step near the best reward.
 
-    Attributes:
-        step: Last step at which the reward was near its best.
-        gain: How much higher it was there than now, reward.
-        net: What that is worth.
-        at_once: Whether that was in the first rows: it is the policy that the run began with.
+    ``gain`` is how much higher the reward was there, ``net`` what that is worth. ``at_once`` is True where that was in
+    the first rows: it is the policy that the run began with.
     """
 
     step: float

@@ -51,16 +51,7 @@ _INTERVAL_DRAWS = 4000
 
 @dataclass(frozen=True)
 class ComparedRun(Result):
-    """One run of a recipe.
-
-    Attributes:
-        recipe: "A" or "B".
-        name: Its name.
-        rows: Number of rows of the compared reward.
-        last_step: Step of the last of them.
-        levels: First, last and best reward, without the noise of the rows.
-        status: How the run stands.
-    """
+    """One run of recipe "A" or "B": rows of the compared reward, levels without their noise, and how it stands."""
 
     recipe: str
     name: str

@@ -104,14 +104,7 @@ class SweepMember(NamedTuple):
 
 @dataclass(frozen=True)
 class ShortRun(Result):
-    """A run without rows enough for the regime.
-
-    Attributes:
-        name: Its name.
-        why: The reason.
-        settings: Varied settings that are known of it.
-        failed: What failed, in words; "" where no failure is detected.
-    """
+    """A run with too few rows for the regime: why, its known varied settings, and what failed, "" for nothing."""
 
     name: str
     why: str

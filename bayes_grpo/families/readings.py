@@ -52,11 +52,7 @@ class RunReading:
 
 
 def regime_draws(table: Series, size: int, seed: int) -> list[tuple[Draws, int]]:
-    """Draws of both regimes, and the number of ``size`` draws for each by marginal likelihood.
-
-    Raises:
-        FitError: No regime can be fitted to the rows.
-    """
+    """Draws of both regimes, and the number of ``size`` draws for each by marginal likelihood."""
     found: list[Draws] = []
     rows = table.evenly_noisy()
     points = ImportanceSettings(effective=1000.0, draws=size)
@@ -75,11 +71,7 @@ def regime_draws(table: Series, size: int, seed: int) -> list[tuple[Draws, int]]
 
 
 def reading_of(run: Run, table: Series, seed: int = 0) -> RunReading:
-    """Reads a run.
-
-    Raises:
-        FitError: No regime can be fitted to the rows.
-    """
+    """Reads a run; a `FitError` where no regime can be fitted to its rows."""
     found = regime_draws(table, _DRAWS, seed)
     latents = []
     plateaus = []

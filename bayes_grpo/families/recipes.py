@@ -78,16 +78,7 @@ class RecipeReadings(NamedTuple):
 
 
 class Measure(NamedTuple):
-    """Measure by which two recipes are compared.
-
-    Attributes:
-        at: Its name: "step", "completions", "end", "plateau", "eval_reward", "gold_reward", "accuracy" or
-            "rewards/NAME".
-        words: The same in words.
-        a: Readings of the runs of A.
-        b: Those of B.
-        unit: Standard deviation of all rows.
-    """
+    """A measure that compares two recipes: its name and words, the readings of A and of B, and the sd of all rows."""
 
     at: str
     words: str

@@ -87,15 +87,7 @@ class Exponent(Result):
 
 @dataclass(frozen=True)
 class SweepRun(Result):
-    """One run of a sweep.
-
-    Attributes:
-        name: Its name.
-        settings: Its varied settings.
-        step: Steps of its rows.
-        reward: Its rows.
-        curve: A smooth curve through them, shape (n,).
-    """
+    """One run of a sweep: its varied settings, steps and rewards of its rows, and a smooth curve through these."""
 
     name: str
     settings: dict[str, float]

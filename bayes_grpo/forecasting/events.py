@@ -80,14 +80,10 @@ class Span(NamedTuple):
 
 
 class OriginState(NamedTuple):
-    """State of a log at an origin: its possible losses and gains.
+    """State of a log at an origin: mean of the last fifth of the rows and noise, the standard deviation of a row.
 
-    Attributes:
-        now: Mean reward of the last fifth of the rows.
-        noise: Standard deviation of a row.
-        rows: Number of rows.
-        last: Rows in the last fifth.
-        spans: Event → how far it can lead. Only events that can meet the log.
+    ``rows`` and ``last`` count all rows and those of the last fifth; ``spans`` is event → how far it can lead, of the
+    events that can meet the log.
     """
 
     now: float

@@ -130,16 +130,8 @@ def fit_ensemble(
 ) -> Ensemble:
     """Fits regimes to rows, each with draws that depend on no other, and computes their weights.
 
-    Args:
-        table: Rows.
-        regimes: Regimes or their names.
-        reward: Range of the reward; unknown if None.
-        seed: Seed.
-        settings: Number of points of the fast posterior.
-        sampler: Settings of NUTS.
-        strict: Whether a regime with an unreliable fast posterior is sampled by NUTS and, failing that, left out;
-            False to keep the fast posterior of every regime.
-        progress: Called with a short phrase at every stage.
+    With ``strict``, a regime with an unreliable fast posterior is sampled by NUTS and, failing that, left out; without
+    it, the fast posterior of every regime is kept.
 
     Raises:
         FitError: No regime could be fitted.

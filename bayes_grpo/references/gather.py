@@ -50,12 +50,9 @@ class ExcludedRun(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ReferenceRuns:
-    """The reference runs of a run.
+    """The reference runs of a run, each with its rows of the same signal, and those that were named and are none.
 
-    Attributes:
-        runs: The runs, each with its rows of the same signal.
-        excluded: Runs and files that were named and are none, with the reasons.
-        searched: Whether the runs were found near the log and not named.
+    ``searched`` is True where they were found near the log and not named.
     """
 
     runs: tuple[tuple[Run, Series], ...]

@@ -27,16 +27,9 @@ from bayes_grpo.rows.series import Series
 
 @dataclass(frozen=True, eq=False)
 class JointReading:
-    """A run and its reference runs.
+    """A run and its reference runs, as smooth curves; that of the run is None where its rows have no noise.
 
-    Attributes:
-        table: Rows of the run.
-        curve: Its smooth curve; None where its rows have no noise.
-        names: Names of the reference runs.
-        curves: Their smooth curves.
-        excluded: Runs that were named and not used, with the reasons.
-        order: The data order that the run shares; None without one.
-        searched: Whether the reference runs were found near the log, not named.
+    ``excluded`` are runs that were named and not used; ``order`` is the data order that the run shares, if any.
     """
 
     table: Series
