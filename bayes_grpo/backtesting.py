@@ -224,7 +224,7 @@ def backtest(
     *,
     origins: Sequence[float] = ORIGINS,
     signal: str = "auto",
-    regimes: Sequence[str | Regime] = FORECAST_REGIMES,
+    regimes: Sequence[str | Regime] | None = None,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Backtest:
@@ -234,7 +234,7 @@ def backtest(
         run: The run, or what `bayes_grpo.read_log` makes one of: a path, a data frame, records.
         origins: Shares of the rows after which it is forecast, in (0, 1).
         signal: "auto", "reward" (train) or "eval" (evaluations).
-        regimes: Regimes to average over.
+        regimes: Regimes to average over; None for those of a forecast.
         seed: Seed.
         progress: Called with a short phrase at every stage.
 
@@ -248,12 +248,13 @@ def backtest(
     if not origins or not all(0.0 < o < 1.0 for o in origins):
         raise SettingError(f"origins: expected shares of the rows between 0 and 1, found {tuple(origins)!r}")
     run = as_run(run)
-    whole = rows_of(run, signal)
-    if len(whole.y) < MIN_BACKTEST_ROWS:
+    rows = rows_of(run, signal)
+    if len(rows.y) < MIN_BACKTEST_ROWS:
         raise FitError(
-            f"{run.source}: a backtest needs at least {MIN_BACKTEST_ROWS} rows of {whole.signal}, found "
-            f"{len(whole.y)}; wait for more steps or log more often"
+            f"{run.source}: a backtest needs at least {MIN_BACKTEST_ROWS} rows of {rows.signal}, found "
+            f"{len(rows.y)}; wait for more steps or log more often"
         )
+    names = FORECAST_REGIMES if regimes is None else regimes
     progress = or_silent(progress)
     scores: list[Score] = []
     refused: list[str] = []
@@ -261,7 +262,7 @@ def backtest(
         where = f"{run.name}, origin {share:.0%}"
         progress(where)
         try:
-            scores += _scores_at(run, whole, share, regimes, seed_of(seed, "origin", share))
+            scores += _scores_at(run, rows, share, names, seed_of(seed, "origin", share))
         except FitError as error:
             refused.append(f"{where}: {error}")
     return Backtest(tuple(scores), tuple(refused))

@@ -15,8 +15,6 @@ from bayes_grpo.cli.printing import progress_bar
 from bayes_grpo.common.errors import PriorError, SettingError
 from bayes_grpo.common.files import check_writable
 
-_DEFAULT = "oscillator"
-
 
 @command("fit outputs/run", "fit wandb.csv --regime sigmoid --set group_size=8 --plot fit.png", "fit saved.nc")
 def fit(
@@ -61,7 +59,7 @@ def fit(
         progress("reading")  # before the imports that take seconds
         run = None if saved is not None else reading.read(log, up_to_step)
         settings = bg.AnalysisSettings(
-            regime=regime or _DEFAULT,
+            regime=regime or "oscillator",
             signal=signal,
             priors=priors,
             seed=seed,

@@ -62,8 +62,8 @@ def forecast(
                  "draws": None if draws == _PATHS else draws} | asdict(stopping)  # fmt: skip
         if unused := [name for name, value in other.items() if value]:
             raise SettingError("a backtest does not take it; leave it or --backtest out", parameter=unused[0])
-        chosen = {"regimes": options.names_in(regimes)} if regimes else {}
-        output.show(_backtest(log, reading, up_to_step, {"signal": signal, "seed": seed, **chosen}))
+        given = {"signal": signal, "seed": seed, "regimes": options.names_in(regimes) or None}
+        output.show(_backtest(log, reading, up_to_step, given))
         return
     if part is not None and reference_runs not in (None, ["none"]):
         raise SettingError(
@@ -116,9 +116,9 @@ def _half_way(run: Run, settings: AnalysisSettings) -> dict[str, Part[Any]]:
     """The forecast from the middle of the log, scored against the last value by the rows that came since."""
     from bayes_grpo.analysis.result import Part
 
-    regimes = {} if settings.regimes is None else {"regimes": settings.regimes}
-    made_as = {"origins": (0.5,), "signal": settings.signal, "seed": settings.seed, **regimes}
-    return {"Backtest": Part.of(lambda: bg.backtest(run, **made_as))}
+    s = settings
+    made = Part.of(lambda: bg.backtest(run, origins=(0.5,), signal=s.signal, seed=s.seed, regimes=s.regimes))
+    return {"Backtest": made}
 
 
 def _backtest(

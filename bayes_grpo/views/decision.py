@@ -42,36 +42,25 @@ def _costs(d: Decision) -> str:
     return f"In the unit of the costs given: {worth}, {amount(d.cost_per_step)} a step."
 
 
-def _table_rows(d: Decision, step: float) -> np.ndarray:
-    """Places of the stopping steps in the table: evenly spread ones and a step of interest."""
-    return np.unique(np.append(spread(len(d.step), _TABLE_STEPS), int(np.argmin(np.abs(d.step - step)))))
-
-
-def _gains(d: Decision) -> Tabular:
-    """The expected gain of every shown step, where no cost turns it into a net value."""
-    low = d.net_low / d.value_per_reward
-    high = d.net_high / d.value_per_reward
-    rows = (
-        (
-            number(f"{'now, ' if i == 0 else ''}{d.step[i]:g}"),
-            number(f"{d.gain[i]:+.3f} [{low[i]:+.3f}, {high[i]:+.3f}]"),
-        )
-        for i in _table_rows(d, d.pays_at)
-    )
-    return table("Reward gained by a stop at a step", ("stop at step", f"expected gain [{d.level:.0%}]"), rows)
-
-
 def _values(d: Decision) -> Tabular:
+    """What a stop is worth at evenly spread steps and the one of interest; without a cost the expected gain alone."""
+    step = d.pays_at if d.recommended is None else d.recommended
+    places = np.unique(np.append(spread(len(d.step), _TABLE_STEPS), int(np.argmin(np.abs(d.step - step)))))
+    steps = [number(f"{'now, ' if i == 0 else ''}{d.step[i]:g}") for i in places]
     if d.recommended is None:
-        return _gains(d)
+        low = d.net_low / d.value_per_reward
+        high = d.net_high / d.value_per_reward
+        gains = (number(f"{d.gain[i]:+.3f} [{low[i]:+.3f}, {high[i]:+.3f}]") for i in places)
+        heads = ("stop at step", f"expected gain [{d.level:.0%}]")
+        return table("Reward gained by a stop at a step", heads, zip(steps, gains, strict=True))
     rows = (
         (
-            number(f"{'now, ' if i == 0 else ''}{d.step[i]:g}"),
+            shown,
             number(f"{d.gain[i]:+.3f}"),
             number(f"{amount(float(d.net[i]))} [{amount(float(d.net_low[i]))}, {amount(float(d.net_high[i]))}]"),
             words("recommended" if d.step[i] == d.recommended else "", mark=True),
         )
-        for i in _table_rows(d, d.recommended)
+        for shown, i in zip(steps, places, strict=True)
     )
     net = f"net value, unit of the costs [{d.level:.0%}]"
     heads = ("stop at step", "expected gain", Cell(net, term="net value"), "")
