@@ -188,17 +188,17 @@ def compare_runs(
     progress("reading")
     both = [[(run, rows_of(run, signal, MAX_ROWS_OF_SEVERAL)) for run in read_runs(x, read, part)] for x in (a, b)]
     every = [*both[0], *both[1]]
-    _check_two([run for run, _ in both[0]], [run for run, _ in both[1]])
     n = len(both[0])
-    check_comparable(every)
     runs = [run for run, _ in every]
+    _check_two(runs[:n], runs[n:])
+    check_comparable(every)
     unit = float(np.std(np.concatenate([table.y for _, table in every])))
-    readings = []
+    readings, compared = [], []
     for i, (run, table) in enumerate(every):
         side, place = ("A", i) if i < n else ("B", i - n)
         progress(f"{side}, run {place + 1}")
         readings.append(reading_of(run, table, seed_of(seed, side, place)))
-    listed = tuple(ComparedRun.of("A" if i < n else "B", run, table) for i, (run, table) in enumerate(every))
+        compared.append(ComparedRun.of(side, run, table))
     first = max(r.table.step[0] for r in readings)
     last = min(r.last for r in readings)
     if step is not None and not (math.isfinite(step) and first <= step <= last):
@@ -208,14 +208,13 @@ def compare_runs(
     cautions = []
     if max(n, len(runs) - n) == 1:
         cautions.append("one seed of each: the spread between seeds comes from the learned prior alone")
-    completions = [_completions(run) for run in runs]
-    if None not in completions and len(set(completions)) > 1:
-        rate = [c for c in completions if c is not None]
-        budget = min(c * r.last for c, r in zip(rate, readings, strict=True))
-        reached = [r.at(budget / c) for c, r in zip(rate, readings, strict=True)]
-        where.append(("completions", f"at {budget:.3g} completions", reached))
-    elif None in completions:
+    completions = np.array([_completions(run) for run in runs])
+    if np.isnan(completions).any():
         cautions.append("no comparison at equal compute: set group_size and prompts_per_step of every run")
+    elif np.ptp(completions) > 0.0:
+        budget = float(np.min(completions * [r.last for r in readings]))
+        reached = [r.at(budget / c) for c, r in zip(completions, readings, strict=True)]
+        where.append(("completions", f"at {budget:.3g} completions", reached))
     if len({r.last for r in readings}) > 1:
         where.append(("end", "at the end of each log", [r.at(r.last) for r in readings]))
     where.append(("plateau", "where they settle", [r.plateau for r in readings]))
@@ -233,7 +232,7 @@ def compare_runs(
         differs=differences(runs[:n], runs[n:]),
         answers=tuple(answers),
         parts=tuple(parts),
-        runs=listed,
+        runs=tuple(compared),
         readings={"A": tuple(readings[:n]), "B": tuple(readings[n:])},
         spread_from=("" if min(n, len(runs) - n) == 1 else "from the runs given and a ") + seed_prior().words,
         cautions=tuple(cautions),
@@ -270,7 +269,7 @@ def _answer(x: Measure, seed: int) -> RecipeAnswer:
     )
 
 
-def _completions(run: Run) -> float | None:
-    """Completions of an optimizer step, where the log states them."""
+def _completions(run: Run) -> float:
+    """Completions of an optimizer step; NaN where the log does not have them."""
     size, prompts = run.settings.group_size.value, run.settings.prompts_per_step.value
-    return None if size is None or prompts is None else float(size) * float(prompts)
+    return math.nan if size is None or prompts is None else float(size) * float(prompts)

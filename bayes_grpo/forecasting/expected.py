@@ -55,11 +55,6 @@ class FarHorizon(NamedTuple):
             "ahead: nothing supports a forecast that far; take a nearer one"
         )
 
-    @classmethod
-    def of(cls, until: float, last: float, length: float) -> FarHorizon | None:
-        """A horizon, where it is too far for a log of such a last step and length; None elsewhere."""
-        return cls(until, length) if until - last > FAR_HORIZON * length else None
-
 
 _PLANNED = "planned length"
 _FURTHER = f"{AHEAD:g} times the last step"

@@ -18,7 +18,7 @@ from bayes_grpo.common.results import Displayed
 from bayes_grpo.common.runtime import Progress, or_silent
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.forecasting.events import shipped_event_rates
-from bayes_grpo.forecasting.expected import REQUESTED, FarHorizon, horizon_of
+from bayes_grpo.forecasting.expected import FAR_HORIZON, REQUESTED, FarHorizon, horizon_of
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES, Ensemble, fit_ensemble, trusted
 from bayes_grpo.forecasting.inputs import ForecastInputs, inputs_of_run
 from bayes_grpo.forecasting.mixture import freeze_after_schedule, mix_events, regimes_and_last_value
@@ -306,5 +306,5 @@ def forecast_of_regimes(
         lag=table.lag,
         reference_runs=used,
         fallen=inputs.fallen,
-        far=FarHorizon.of(until, float(table.step[-1]), length),
+        far=FarHorizon(until, length) if until - float(table.step[-1]) > FAR_HORIZON * length else None,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 GLOSSARY: Mapping[str, str] = {
     "interval": "Contains the true value with 90% probability, given the log and the model; 5% lie on either side.",
@@ -51,8 +51,3 @@ GLOSSARY: Mapping[str, str] = {
 def anchor(term: str) -> str:
     """Anchor of a term on the page."""
     return "term-" + re.sub(r"[^a-z0-9]+", "-", term.lower()).strip("-")
-
-
-def chosen(used: Iterable[str]) -> dict[str, str]:
-    """The entries that a page uses, in alphabetical order."""
-    return {term: GLOSSARY[term] for term in sorted(set(used), key=str.lower) if term in GLOSSARY}

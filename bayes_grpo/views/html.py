@@ -18,7 +18,7 @@ from bayes_grpo.common.document import Document, Drawing
 from bayes_grpo.common.errors import BayesGrpoWarning
 from bayes_grpo.common.intervals import percent
 from bayes_grpo.common.text import plain
-from bayes_grpo.views.glossary import anchor, chosen
+from bayes_grpo.views.glossary import GLOSSARY, anchor
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -95,9 +95,8 @@ def html_of(document: Document, images: dict[Drawing, FigureImage | None] | None
         f"form-action 'none'"
     )
     sections = [s for s in document.sections if not s.empty]
-    used = [
-        cell.term for s in sections for t in s.tables for line in (t.columns, *t.rows) for cell in line if cell.term
-    ]
+    used = {cell.term for s in sections for t in s.tables for line in (t.columns, *t.rows) for cell in line}
+    used |= {term for s in sections for term in s.terms}
     return (
         _environment()
         .get_template("page.html.j2")
@@ -106,7 +105,7 @@ def html_of(document: Document, images: dict[Drawing, FigureImage | None] | None
             sections=sections,
             hero=hero,
             drawn=drawn,
-            glossary=chosen([*used, *(x for s in sections for x in s.terms)]),
+            glossary={x: GLOSSARY[x] for x in sorted(used & GLOSSARY.keys(), key=str.lower)},
             css=css,
             script=script,
             policy=policy,
