@@ -136,7 +136,7 @@ def analyze(
         imports.lapack()
     names = sorted(parts, key=lambda name: name != "fit")  # what others wait for is there first
     # Imports come before any thread starts: two must not begin one package.
-    makers = {name: _PARTS[name].prepare() for name in names}
+    makers = {name: prepare() for name, (_, prepare) in _PARTS.items() if name in names}
     progress = or_silent(progress)
     stages: StageProgress = progress if len(names) <= _FEW else lambda *_: None
     work = _Work(None if run is None else as_run(run), settings or AnalysisSettings(), rows, fit, {}, stages)
@@ -159,7 +159,7 @@ def analyze(
 
 
 def _unfinished_words(parts: Mapping[str, Future[Any]]) -> str:
-    return ", ".join(_PARTS[name].words for name, f in parts.items() if not f.done()) or "writing"
+    return ", ".join(_PARTS[name][0] for name, f in parts.items() if not f.done()) or "writing"
 
 
 def _run_of(work: _Work) -> Run:
@@ -255,20 +255,14 @@ def _stability() -> Callable[[_Work], Plan]:
     return lambda work: plan(_fit_of(work))
 
 
-class _PartOf(NamedTuple):
-    """How a part is called while it runs, and what imports all that it needs and gives its maker."""
-
-    words: str
-    prepare: Callable[[], Callable[[_Work], Any]]
-
-
-_PARTS: Mapping[str, _PartOf] = {
-    "fit": _PartOf("the curve's parameters", _fit),
-    "regimes": _PartOf("the comparison of regimes", _regimes),
-    "check": _PartOf("residuals", _check),
-    "forecast": _PartOf("the forecast", _forecast),
-    "diagnosis": _PartOf("the diagnosis", _diagnosis),
-    "stability": _PartOf("stability", _stability),
+_PARTS: Mapping[str, tuple[str, Callable[[], Callable[[_Work], Any]]]] = {
+    "fit": ("the curve's parameters", _fit),
+    "regimes": ("the comparison of regimes", _regimes),
+    "check": ("residuals", _check),
+    "forecast": ("the forecast", _forecast),
+    "diagnosis": ("the diagnosis", _diagnosis),
+    "stability": ("stability", _stability),
 }
+"""Part → how it is called while it runs, and what imports all that it needs and gives its maker."""
 PARTS = tuple(_PARTS)
 """Parts of an analysis."""
