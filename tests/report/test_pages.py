@@ -185,7 +185,7 @@ def test_one_part_that_fails_costs_no_other(monkeypatch: pytest.MonkeyPatch):
         raise ZeroDivisionError("a part that failed")
 
     parts = vars(analyze)["_PARTS"]
-    monkeypatch.setitem(parts, "diagnosis", parts["diagnosis"]._replace(prepare=lambda: broken))
+    monkeypatch.setitem(parts, "diagnosis", ("the diagnosis", lambda: broken))
     monkeypatch.setattr(page, "plot_signal", broken)
     monkeypatch.setattr(page, "_stability", broken)
     made = report_run(run_of("hacking"), settings=quick(**SHARED), without=("check", "forecast"))
