@@ -150,8 +150,8 @@ def test_a_draft_has_status_and_forecast_and_its_figures_are_drawn_once(monkeypa
         overviews.append(given)
         return overview(*given, **more)
 
-    fit = parts["fit"].prepare
-    monkeypatch.setitem(parts, "fit", parts["fit"]._replace(prepare=late))
+    words, fit = parts["fit"]
+    monkeypatch.setitem(parts, "fit", (words, late))
     monkeypatch.setattr(page, "plot_overview", drawn)
     made = report_run(run_of("hacking"), settings=quick(**SHARED), first=lines.append, draft=drafted)
     (draft, text), whole = drafts[0], made.html()
