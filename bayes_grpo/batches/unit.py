@@ -43,17 +43,10 @@ BatchRow = dict[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class Log:
-    """One log of a batch.
+    """One log of a batch, with the place from which a worker reads it: a path, or the run that the caller gave.
 
-    Attributes:
-        name: Short name.
-        source: Path, or the source of a run.
-        place: Path from which a worker reads it, or the run that the caller gave.
-        log_hash: Hash of its bytes; "" where it cannot be read.
-        fingerprint: Hash of rows, signals and settings, whatever the file is called.
-        rows: Number of training rows; logs of similar length share compiled programs.
-        training: Which training of the file it is, where several follow each other in it; "" elsewhere.
-        error: Why it cannot be read.
+    ``fingerprint`` is a hash of rows, signals and settings, whatever the file is called. Logs of a similar number of
+    ``rows`` share compiled programs. ``training`` is which of several in the file it is; ``error`` says why it is none.
     """
 
     name: str

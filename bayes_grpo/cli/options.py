@@ -156,13 +156,9 @@ class Output:
         more: Mapping[str, Any] = {},
         then: Mapping[str, Any] = {},
     ) -> None:
-        """Prints a result.
+        """Prints a result with what is shown around it.
 
-        Args:
-            result: The result.
-            around: What is shown around it.
-            more: Further keys of its JSON.
-            then: Results that are printed after it, by their keys in its JSON; None for one that there is not.
+        ``more`` are further keys of its JSON; ``then`` are results printed after it, by their keys there.
         """
         around = around or OtherParts()
         if self.json_:

@@ -58,11 +58,7 @@ class Checkpoints(NamedTuple):
     noise: float = np.nan
 
     def checked(self, now: float) -> Checkpoints:
-        """The same with those up to a step alone.
-
-        Raises:
-            SettingError: Steps between checkpoints that are not above 0.
-        """
+        """The same with those up to a step alone."""
         if not self.every > 0.0:
             raise SettingError(f"expected a number of steps above 0, found {self.every:g}", parameter="checkpoints")
         saved = np.unique(np.asarray(self.saved, float))
@@ -206,9 +202,6 @@ def recalled(forecast: Forecast, checkpoints: Checkpoints) -> tuple[np.ndarray, 
     Returns:
         Stopping steps, the first of them now, shape (1 + h,); reward of the picked checkpoint at each, shape
         (draws, 1 + h); and the checkpoint to take now.
-
-    Raises:
-        SettingError: The forecast has no future step, too few rows, or checkpoints are impossible.
     """
     now = float(forecast.now)
     saved = checkpoints.checked(now)

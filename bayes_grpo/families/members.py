@@ -113,13 +113,7 @@ class ShortRun(Result):
 
 
 def read_runs(logs: RunSources, read: Mapping[str, Any] | None = None, part: str | None = None) -> list[Run]:
-    """Reads runs. A setting in ``read`` is that of the runs whose names state no other value.
-
-    Raises:
-        LogReadError: A log cannot be read, or none was found.
-        SettingError: A run has no such part.
-        FitError: A part has too few values.
-    """
+    """Reads runs. A setting in ``read`` is that of the runs whose names state no other value."""
     found, _ = named_runs(logs, read)
     if not found:
         raise LogReadError("expected the logs of runs, found none; check the paths")
@@ -184,11 +178,7 @@ def named_settings(runs: Sequence[Run], vary: Sequence[str] | None = None) -> di
 
 
 def varied_in(runs: Sequence[Run]) -> list[str]:
-    """Settings that differ between runs and are a positive number of each, or of those whose names state them.
-
-    Raises:
-        SettingError: There is none.
-    """
+    """Settings that differ between runs and are a positive number of each, or of those whose names state them."""
     named, found = named_settings(runs), settings_that_differ(runs)
     out = [name for name, values in found.items() if name in named or all(map(_positive, values))]
     if not out:
@@ -207,12 +197,7 @@ def _positive(value: Any) -> bool:
 def members_of(
     runs: Sequence[Run], vary: Sequence[str], signal: str = "auto"
 ) -> tuple[list[SweepMember], tuple[ShortRun, ...]]:
-    """The runs with their rows and varied settings, and those that the regime cannot be put on.
-
-    Raises:
-        SettingError: A setting that is not known of a run, or that does not differ.
-        FitError: Fewer than three runs, or different signals, rewards or units.
-    """
+    """The runs with their rows and varied settings, and those that the regime cannot be put on."""
     if not vary or len(set(vary)) < len(vary):
         raise SettingError(
             f"expected names of settings, each once, found {', '.join(vary) or 'none'}", parameter="vary"

@@ -132,10 +132,6 @@ def fit_ensemble(
 
     With ``strict``, a regime with an unreliable fast posterior is sampled by NUTS and, failing that, left out; without
     it, the fast posterior of every regime is kept.
-
-    Raises:
-        FitError: No regime could be fitted.
-        SettingError: No regime.
     """
     regimes = [get_regime(x) for x in regimes]
     if not regimes:

@@ -40,12 +40,7 @@ def inputs_of_run(
     schedule: str | None = None,
     total_steps: float | None = None,
 ) -> ForecastInputs:
-    """Inputs of a forecast of a run; the user's word on schedule and planned length takes precedence over the log's.
-
-    Raises:
-        FitError: No such signal, or too few rows.
-        SettingError: An impossible schedule.
-    """
+    """Inputs of a forecast of a run; the user's word on schedule and planned length takes precedence over the log's."""
     table = rows_of(_as_planned(run, schedule, total_steps), signal).evenly_noisy()
     if len(table.y) < MIN_FORECAST_ROWS:
         raise FitError(

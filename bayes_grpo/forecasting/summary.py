@@ -69,11 +69,7 @@ class Reach:
 
 
 def reach_of(forecast: Forecast, reward: float) -> Reach:
-    """When a forecast's paths reach a value; between two rows of the forecast by a straight line.
-
-    Raises:
-        SettingError: The value is not a finite number, or lies outside the reward's range.
-    """
+    """When a forecast's paths reach a value; between two rows of the forecast by a straight line."""
     f = forecast
     if not math.isfinite(reward) or not f.low <= reward <= f.high:
         span = f"between {f.low:g} and {f.high:g}" if math.isfinite(f.low) or math.isfinite(f.high) else "a number"
@@ -125,13 +121,7 @@ Direction = Literal["over", "stays", "rises", "falls", "unclear"]
 
 
 class RewardOutlook(NamedTuple):
-    """Where the reward goes.
-
-    Attributes:
-        direction: One word.
-        clause: The same as a clause, without its chance.
-        chance: Probability of it, where the clause does not imply it; None otherwise.
-    """
+    """Where the reward goes: in one word, as a clause, and its probability where the clause does not imply it."""
 
     direction: Direction
     clause: str
@@ -201,19 +191,10 @@ class ForecastSummary(Expected):
 def summarize_forecast(
     forecast: Forecast, threshold: float | None = None, reach: Sequence[float] = ()
 ) -> ForecastSummary:
-    """Summarizes a forecast.
+    """Summarizes a forecast, with the first step that reaches each of some rewards.
 
-    Args:
-        forecast: The forecast.
-        threshold: Gain that counts, reward; by default 1% of the reward's range where that is known, otherwise a
-            tenth of the standard deviation of the logged rows.
-        reach: Rewards for which to report the first step.
-
-    Returns:
-        The numbers and the sentence.
-
-    Raises:
-        SettingError: A reward to reach that is no finite number, or outside the reward's range.
+    The gain that counts is by default 1% of the reward's range where that is known, otherwise a tenth of the standard
+    deviation of the logged rows.
     """
     now = _now(forecast)
     f = _begun_at(forecast, now)

@@ -68,9 +68,6 @@ def row_noises(present: GroupSettings, planned: GroupSettings, correlation: floa
 
     A planned setting that is None stays as it is. ``correlation`` is ρ; ``sd`` is that of a row at present, NaN where
     it is unknown.
-
-    Raises:
-        SettingError: A group size or a number of prompts below 1.
     """
     group = float(present.group_size or 0.0)
     prompts = float(present.prompts_per_step or 0.0)

@@ -218,11 +218,7 @@ def _stiffness(
 
 
 def stiffness_of_fit(fit: Fit, learning_rate: float) -> tuple[StiffnessUsed, np.ndarray]:
-    """Stiffness from the fitted learning time of a run with this highest learning rate, and its draws.
-
-    Raises:
-        SettingError: The regime has no learning time.
-    """
+    """Stiffness from the fitted learning time of a run with this highest learning rate, and its draws."""
     optimizer = fit.as_draws.rows.optimizer
     if "gain" in fit.quantities:
         quantity = "gain"

@@ -69,11 +69,7 @@ class Threshold:
 
 
 def gains_of(settings: PlannedSettings, stiffness: ArrayLike) -> np.ndarray:
-    """Draws of the planned gain g = η K; without a learning rate the stiffness counts as that at its own rate.
-
-    Raises:
-        SettingError: A learning rate or a stiffness that is not positive.
-    """
+    """Draws of the planned gain g = η K; without a learning rate the stiffness counts as that at its own rate."""
     values = np.atleast_1d(np.asarray(stiffness, dtype=np.float64)).ravel()
     if values.size == 0 or not (np.isfinite(values) & (values > 0)).all():
         raise SettingError(f"expected positive numbers, found {stiffness!r}", parameter="stiffness")
@@ -84,11 +80,7 @@ def gains_of(settings: PlannedSettings, stiffness: ArrayLike) -> np.ndarray:
 
 
 def thresholds_of(settings: PlannedSettings, gains: np.ndarray) -> tuple[Threshold, ...]:
-    """The three thresholds of planned settings, against draws of the gain.
-
-    Raises:
-        SettingError: A setting is out of range.
-    """
+    """The three thresholds of planned settings, against draws of the gain."""
     momentum, exposure = float(settings.momentum), float(settings.lag_exposure)
     steps = math.ceil(settings.refresh_interval)
     rule = float(published_threshold(momentum, settings.refresh_interval))

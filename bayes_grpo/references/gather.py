@@ -61,11 +61,7 @@ class ReferenceRuns:
 
 
 def gather_references(run: Run, table: Series, sources: RunSources) -> ReferenceRuns:
-    """The reference runs of a run among those that are named; settings of the run's own call do not hold for them.
-
-    Raises:
-        LogReadError: A path that was named does not exist or cannot be read.
-    """
+    """The reference runs of a run among those that are named; settings of the run's own call do not hold for them."""
     found, excluded = (sources.matching(run), []) if isinstance(sources, NearbyRuns) else named_runs(sources)
     comparable: list[tuple[Run, Series]] = []
     for other in found:
@@ -89,9 +85,6 @@ def named_runs(sources: RunSources, read: Mapping[str, Any] | None = None) -> tu
     """Runs behind files, folders, stores and patterns, each once; and files in folders that are no logs.
 
     ``read`` are keyword arguments of `bayes_grpo.read_log`.
-
-    Raises:
-        LogReadError: A path that was named does not exist or cannot be read.
     """
     found: list[Run] = []
     excluded: list[ExcludedRun] = []
