@@ -144,10 +144,10 @@ class Gatherer:
         size: Number of completions.
     """
 
-    def __init__(self, damage: SkippedRecords) -> None:
+    def __init__(self, skipped: SkippedRecords) -> None:
         self.columns = {name: array(kind) for name, kind in COLUMN_KINDS.items()}
         self.size = 0
-        self._damage = damage
+        self._skipped = skipped
         self._names: dict[str, str] = {}
         self._parts: dict[str, array[float]] = {}
         self._last: tuple[Any, int] = (None, 0)
@@ -155,7 +155,7 @@ class Gatherer:
     def add(self, found: Completion) -> None:
         """Adds a completion; one that has no reward or no step is counted and left out."""
         if not (math.isfinite(found.reward) and -_FARTHEST < found.step < _FARTHEST):
-            self._damage.records += 1
+            self._skipped.records += 1
             return
         text = "" if found.answer is None else str(found.answer)
         group = 0 if found.group is None else hash_of(found.group)

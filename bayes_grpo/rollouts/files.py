@@ -58,13 +58,13 @@ def unpacked(path: Path) -> BufferedReader[FileIO] | gzip.GzipFile:
     return gzip.GzipFile(fileobj=file) if packed else file
 
 
-def json_lines(path: Path, damage: SkippedRecords) -> Iterator[dict[str, Any]]:
+def json_lines(path: Path, skipped: SkippedRecords) -> Iterator[dict[str, Any]]:
     """The objects of a file of JSON lines, also gzip."""
     with unpacked(path) as file:
         try:
             while line := file.readline(LONGEST_LINE + 1):
                 if len(line) > LONGEST_LINE:
-                    damage.long += 1
+                    skipped.long += 1
                     while line and not line.endswith(b"\n"):
                         line = file.readline(_PIECE)
                     continue
@@ -77,15 +77,15 @@ def json_lines(path: Path, damage: SkippedRecords) -> Iterator[dict[str, Any]]:
                 if isinstance(record, dict):
                     yield record
                 elif line.endswith(b"\n"):
-                    damage.lines += 1
+                    skipped.lines += 1
                 else:
-                    damage.cut += 1
+                    skipped.cut += 1
         except (EOFError, zlib.error, OSError):
-            damage.cut += 1
+            skipped.cut += 1
 
 
 def records_of(
-    path: Path, damage: SkippedRecords, used: Callable[[str], bool] = lambda name: True
+    path: Path, skipped: SkippedRecords, used: Callable[[str], bool] = lambda name: True
 ) -> Iterator[dict[str, Any]]:
     """The records of JSON lines, Parquet or CSV; of a Parquet table the numbers and the columns that are used.
 
@@ -94,12 +94,12 @@ def records_of(
         MissingExtraError: Parquet needs pyarrow.
     """
     if path.suffix == ".parquet":
-        return _parquet_records(path, damage, used)
+        return _parquet_records(path, skipped, used)
     is_table = path.name.lower().removesuffix(".gz").endswith((".csv", ".tsv"))
-    return _csv_records(path, damage) if is_table else json_lines(path, damage)
+    return _csv_records(path, skipped) if is_table else json_lines(path, skipped)
 
 
-def _parquet_records(path: Path, damage: SkippedRecords, used: Callable[[str], bool]) -> Iterator[dict[str, Any]]:
+def _parquet_records(path: Path, skipped: SkippedRecords, used: Callable[[str], bool]) -> Iterator[dict[str, Any]]:
     pa, pq = imports.arrow()
     import pyarrow.types as kinds
 
@@ -115,10 +115,10 @@ def _parquet_records(path: Path, damage: SkippedRecords, used: Callable[[str], b
         for batch in file.iter_batches(batch_size=_ROWS, columns=columns, use_threads=False):
             yield from batch.to_pylist()
     except (pa.ArrowException, OSError, ValueError):
-        damage.cut += 1
+        skipped.cut += 1
 
 
-def _csv_records(path: Path, damage: SkippedRecords) -> Iterator[dict[str, Any]]:
+def _csv_records(path: Path, skipped: SkippedRecords) -> Iterator[dict[str, Any]]:
     import pandas as pd
 
     with unpacked(path) as file:
@@ -129,7 +129,7 @@ def _csv_records(path: Path, damage: SkippedRecords) -> Iterator[dict[str, Any]]
         except pd.errors.EmptyDataError:
             raise LogReadError(f"{path}: expected a table with a header line, found nothing; check the file") from None
         except (pd.errors.ParserError, csv.Error, EOFError, zlib.error, OSError, ValueError):
-            damage.cut += 1
+            skipped.cut += 1
 
 
 class RolloutFile(NamedTuple):

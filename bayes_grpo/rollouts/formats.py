@@ -76,13 +76,13 @@ class RecordFormat:
             files.append(RolloutFile(path, step, "train" if split == "train" else "eval"))
         return files
 
-    def read(self, file: RolloutFile, options: TableColumns, damage: SkippedRecords) -> Iterator[Completion]:
+    def read(self, file: RolloutFile, options: TableColumns, skipped: SkippedRecords) -> Iterator[Completion]:
         """Completions of a file; one that cannot be read, or is refused, is an error."""
         if self.refused:
             raise LogReadError(f"{file.path}: {self.refused}")
         value = {name: _getter(getattr(self, name)) for name in (*_COLUMNS, "step")}
         own = self.keys - {""}
-        for raw in records_of(file.path, damage, self.keys.__contains__):
+        for raw in records_of(file.path, skipped, self.keys.__contains__):
             record = self.changed(raw, options)
             step = scalar_of(value["step"](record))
             if not step >= 0.0:

@@ -55,44 +55,50 @@ def read_rollouts(
     """
     _check(format, split, columns)
     place = RolloutPath(Path(path))
-    name, parts = _recognised(place, format)
-    parts, notes_of_files = _chosen(parts, split)
-    damage = SkippedRecords()
+    name, files = _recognised(place, format)
+    files, notes = _chosen(files, split)
+    skipped = SkippedRecords()
     options = TableColumns(columns or {}, weights or {})
-    gatherer, progress = Gatherer(damage), or_silent(progress)
-    for i, part in enumerate(parts):
-        if i % max(1, len(parts) // 100) == 0:
-            progress(f"reading file {i + 1} of {len(parts)}")
-        for completion in FORMATS[name].read(part, options, damage):
+    gatherer = Gatherer(skipped)
+    progress = or_silent(progress)
+    for i, file in enumerate(files):
+        if i % max(1, len(files) // 100) == 0:
+            progress(f"reading file {i + 1} of {len(files)}")
+        for completion in FORMATS[name].read(file, options, skipped):
             gatherer.add(completion)
     if not gatherer.size:
-        problems = listed(damage.notes())
         raise LogReadError(
-            f"{place.root}: expected completions with rewards, found none in {len(parts)} files of {name} "
-            f"({problems}); name the columns, or check that the trainer saved rewards"
+            f"{place.root}: expected completions with rewards, found none in {len(files)} files of {name} "
+            f"({listed(skipped.notes())}); name the columns, or check that the trainer saved rewards"
         )
     order = np.argsort(gatherer.columns["step"], kind="stable")
     found = {k: np.array(v)[order] for k, v in gatherer.columns.items()}
-    parts_of_reward = {k: v[order] for k, v in gatherer.parts().items()}
-    group, more = _groups(found)
-    doubts = _suspicions(name, found, group, parts_of_reward.pop("advantage", None))
+    parts = {k: v[order] for k, v in gatherer.parts().items()}
+    group, unknown = _groups(found)
+    notes += [*skipped.notes(), *unknown]
+    if FORMATS[name].drops_constant:
+        notes.append("the trainer omits zero-variance groups from these files, so shares of useful groups are unknown")
+    known = group >= 0
+    advantage = parts.pop("advantage", None)
+    if advantage is not None and _agreement(found["reward"][known], advantage[known], group[known]) < _SHARE:
+        notes.append("the sum of the reward functions does not give the saved advantages; state their weights")
     return Rollouts(
         name=clean(place.root.name or place.root.resolve().name),
         source=clean(place.root, 300),
         format=name,
-        split=parts[0].split,
+        split=files[0].split,
         step=found["step"].astype(np.int32),
         policy_version=found["version"],
         prompt=found["prompt"],
         group=group,
         reward=found["reward"],
-        parts=parts_of_reward,
+        parts=parts,
         truncated=found["truncated"],
         answer=found["answer"],
         length=found["length"],
-        files=len(parts),
-        bytes=sum(part.path.stat().st_size for part in parts),
-        notes=(*notes_of_files, *damage.notes(), *more, *doubts),
+        files=len(files),
+        bytes=sum(file.path.stat().st_size for file in files),
+        notes=tuple(notes),
     )
 
 
@@ -111,9 +117,9 @@ def _check(format: str | None, split: str, columns: Mapping[str, str] | None) ->
 def _recognised(place: RolloutPath, format: str | None) -> tuple[str, Sequence[RolloutFile]]:
     """The format of a folder and its files: the one that fits, a plain table where no other does."""
     names = [format] if format else [name for name in FORMATS if name != _LAST]
-    fitting = {name: parts for name in names if (parts := FORMATS[name].sniff(place))}
-    if not fitting and not format and (parts := FORMATS[_LAST].sniff(place)):
-        fitting = {_LAST: parts}
+    fitting = {name: files for name in names if (files := FORMATS[name].sniff(place))}
+    if not fitting and not format and (files := FORMATS[_LAST].sniff(place)):
+        fitting = {_LAST: files}
     if not fitting:
         expected = format or ", ".join(FORMATS)
         raise LogReadError(
@@ -126,16 +132,16 @@ def _recognised(place: RolloutPath, format: str | None) -> tuple[str, Sequence[R
             f"or choose with {MENDING}",
             mended_by=Argument("format"),
         )
-    ((name, parts),) = fitting.items()
-    return name, sorted(parts, key=lambda p: (p.step is None, p.step or 0.0, p.path))
+    ((name, files),) = fitting.items()
+    return name, sorted(files, key=lambda p: (p.step is None, p.step or 0.0, p.path))
 
 
-def _chosen(parts: Sequence[RolloutFile], split: str) -> tuple[Sequence[RolloutFile], list[str]]:
+def _chosen(files: Sequence[RolloutFile], split: str) -> tuple[Sequence[RolloutFile], list[str]]:
     """Files of the split wanted, or of the one there is; what was not read, in words."""
-    kept = [p for p in parts if p.split == split]
-    others = sorted({p.split for p in parts} - {split})
+    kept = [x for x in files if x.split == split]
+    others = sorted({x.split for x in files} - {split})
     if not kept:
-        return [p for p in parts if p.split == others[0]], [f"split: no {split} files, read {others[0]}"]
+        return [x for x in files if x.split == others[0]], [f"split: no {split} files, read {others[0]}"]
     return kept, [f"split: read {split}, left out {listed(others)}"] if others else []
 
 
@@ -152,19 +158,6 @@ def _groups(found: Mapping[str, np.ndarray]) -> tuple[np.ndarray, list[str]]:
         out[known] = np.argsort(np.argsort(first))[place]
     lost = f"{int(np.sum(~known))} completions tell" if known.any() else "no record tells"
     return out, [] if known.all() else [f"{lost} neither prompt nor group"]
-
-
-def _suspicions(
-    name: str, found: Mapping[str, np.ndarray], group: np.ndarray, advantage: np.ndarray | None
-) -> list[str]:
-    """Remarks on suspicious records."""
-    notes = []
-    if FORMATS[name].drops_constant:
-        notes.append("the trainer omits zero-variance groups from these files, so shares of useful groups are unknown")
-    known = group >= 0
-    if advantage is not None and _agreement(found["reward"][known], advantage[known], group[known]) < _SHARE:
-        notes.append("the sum of the reward functions does not give the saved advantages; state their weights")
-    return notes
 
 
 def _agreement(reward: np.ndarray, advantage: np.ndarray, group: np.ndarray) -> float:

@@ -49,12 +49,12 @@ class PlainTable:
         found = place.named(r"[^/]+\.(?:csv|csv\.gz|tsv|parquet|jsonl|jsonl\.gz)")
         return [RolloutFile(path) for path, _ in found if len(place.files) == 1]
 
-    def read(self, file: RolloutFile, options: TableColumns, damage: SkippedRecords) -> Iterator[Completion]:
+    def read(self, file: RolloutFile, options: TableColumns, skipped: SkippedRecords) -> Iterator[Completion]:
         """Completions of a table; an error where it has no column of rewards, or not the one named."""
         names: dict[str, None] = {}
         columns: dict[str, str] = {}
         no_parts: set[str] = set()
-        for row in records_of(file.path, damage):
+        for row in records_of(file.path, skipped):
             if not row.keys() <= names.keys():  # records of JSON lines need not have all keys
                 names |= dict.fromkeys(row)
                 columns = _usual_columns(names) | dict(options.columns)
