@@ -177,10 +177,6 @@ class RolloutPath:
         found = ((path, ends.search(name)) for name, path in self.files.items())
         return [(path, match) for path, match in found if match]
 
-    def keys(self, path: Path) -> tuple[str, ...]:
-        """Keys of the first record of a file of JSON lines; empty where there is none."""
-        return tuple(next(json_lines(path, SkippedRecords()), {}))
-
     def split(self, path: Path) -> str:
         """The split of a file by its path below the root: "eval" or "train"."""
         return "eval" if _EVAL.search(path.relative_to(self.root).as_posix()) else "train"

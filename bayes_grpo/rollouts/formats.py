@@ -12,7 +12,7 @@ from typing import Any
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.rollouts.completions import Completion, TableColumns, count, scalar_of, scalars_in, was_cut
-from bayes_grpo.rollouts.files import RolloutFile, RolloutPath, SkippedRecords, records_of
+from bayes_grpo.rollouts.files import RolloutFile, RolloutPath, SkippedRecords, json_lines, records_of
 
 _Record = dict[str, Any]
 _LINES = r"\.jsonl(?:\.gz)?"
@@ -68,7 +68,7 @@ class RecordFormat:
             return []
         files = []
         for path, match in found:
-            if self.holds and not set(self.holds) <= set(place.keys(path)):
+            if self.holds and not next(json_lines(path, SkippedRecords()), {}).keys() >= {*self.holds}:
                 continue
             named = match.groupdict()
             split = named.get("split") or place.split(path)
