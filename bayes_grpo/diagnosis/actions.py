@@ -233,12 +233,7 @@ def remedies_for() -> dict[str, tuple[str, ...]]:
 
 
 def advice(finding: str, facts: Facts) -> tuple[Action, ...]:
-    """The actions for a finding, the most urgent first; at least one.
-
-    Args:
-        finding: A mode, or a key of `SITUATIONS`.
-        facts: Facts of the run.
-    """
+    """The actions for a finding, which is a mode or a key of `SITUATIONS`, the most urgent first; at least one."""
     chosen = (ACTIONS[name] for name in remedies_for()[finding])
     found = tuple(replace(row.of(facts), ended=facts.ended) for row in chosen if row.allowed(facts))
     return found or (Action(kind="look", subject="last_completions"),)

@@ -12,7 +12,6 @@ from bayes_grpo.diagnosis.facts import Facts
 from bayes_grpo.diagnosis.few_rows import late_findings
 from bayes_grpo.diagnosis.records import Finding, FindingKind
 from bayes_grpo.diagnosis.status import Answer
-from bayes_grpo.diagnosis.story import kind_of
 from bayes_grpo.signals.thresholds import THRESHOLDS
 
 
@@ -72,7 +71,7 @@ def calm(facts: Facts) -> Answer:
     return Answer("unclear", finding("noise_hides", doubt, **hidden))
 
 
-_HOLLOW = ("form_without_task", "apparent_gain")
+_HOLLOW: tuple[FindingKind, ...] = ("form_without_task", "apparent_gain")
 """Modes in which a reward that rises is no progress."""
 
 
@@ -83,7 +82,7 @@ def _hollow(facts: Facts) -> Answer | None:
     if p < THRESHOLDS.suspect_early:
         return None
     severity = next((e.severity_text for e in reversed(facts.timeline.episodes) if e.mode == mode), "")
-    return Answer("watch", Finding(kind=kind_of(mode), probability=p, severity=severity))
+    return Answer("watch", Finding(kind=mode, probability=p, severity=severity))
 
 
 _FIRST_OF = {"signal_fell": "entropy term", "no_variance": "mixed prompts", "zero_gradient": "update path"}

@@ -21,13 +21,11 @@ from bayes_grpo.diagnosis.mode import Episode, failure_names
 from bayes_grpo.diagnosis.modes.dynamical_instability import evaluation_lost
 from bayes_grpo.diagnosis.records import Finding, FindingKind
 from bayes_grpo.diagnosis.status import MODES, Answer, Status, StatusWord
-from bayes_grpo.diagnosis.story import kind_of, over_findings, resume_at, rows_not_finite
+from bayes_grpo.diagnosis.story import instability_over, resume_at, rows_not_finite
 from bayes_grpo.diagnosis.strain import scheduled_part, swings
 from bayes_grpo.signals.run_paths import never_changes
 from bayes_grpo.signals.thresholds import THRESHOLDS
 
-BROKE = ("dynamical_instability",)
-"""Modes whose end the status names, of those that are over; rows without a number are named wherever they lie."""
 _EARLIER = 2
 """Earlier events that a status names."""
 _CLEAR = 0.85
@@ -38,12 +36,7 @@ Cause = Callable[[Facts], Answer | None]
 
 
 def status_of(facts: Facts, happened: Sequence[Finding] = ()) -> Status:
-    """The status of a diagnosis.
-
-    Args:
-        facts: Of the run.
-        happened: Sudden events that are over.
-    """
+    """The status of a run, given sudden events that are over."""
     answers = (cause(facts) for cause in CAUSES)
     answer = next((x for x in answers if x is not None), None) or calm(facts)
     do, *rest = advice(answer.situation or answer.finding.mode, facts)
@@ -51,7 +44,7 @@ def status_of(facts: Facts, happened: Sequence[Finding] = ()) -> Status:
         rest = [do, *rest]
         do = replace(answer.first, ended=facts.ended)
     status = Status(answer.status, answer.finding, do, tuple(x for x in rest if x != do))
-    past = () if status.alarming else happened or over_findings(facts.timeline, BROKE)
+    past = () if status.alarming else happened or instability_over(facts.timeline)
     lost = () if answer.finding.mode == "lost_values" else rows_not_finite(facts.view, facts.timeline)
     return replace(status, earlier=(*lost, *past)[:_EARLIER], looks=looks_of(facts, status))
 
@@ -75,7 +68,7 @@ def _begun(facts: Facts, found: Finding, e: Episode) -> Finding:
 
 
 def _episode(facts: Facts, status: StatusWord, e: Episode) -> Answer:
-    return Answer(status, _begun(facts, Finding(kind=kind_of(e.mode), severity=e.severity_text), e))
+    return Answer(status, _begun(facts, Finding(kind=e.mode, severity=e.severity_text), e))
 
 
 def _not_finite(facts: Facts) -> Answer | None:
@@ -280,15 +273,15 @@ _FIRST_LOOK = {"reward_hacking": "read completions", "advantage_degeneracy": "mi
 
 def _suspected(facts: Facts) -> Answer | None:
     """A failure that the log can show, with a probability below one half; of a few rows a fall alone."""
-    p = {m: facts.under_way(m) for m in MODES if facts.timeline.modes[m].seen}
-    mode = max(p, key=p.__getitem__, default="")
-    if not mode or p[mode] < THRESHOLDS.suspect:
+    p: dict[FindingKind, float] = {m: facts.under_way(m) for m in MODES if facts.timeline.modes[m].seen}
+    mode = max(p, key=p.__getitem__, default=None)
+    if mode is None or p[mode] < THRESHOLDS.suspect:
         return None
     if mode == "dynamical_instability" and facts.fell >= THRESHOLDS.suspect:
         return _fell(facts)
     if facts.rows < THRESHOLDS.direct_rows:
         return None
-    possible = Finding(kind=kind_of(mode), probability=p[mode])
+    possible = Finding(kind=mode, probability=p[mode])
     waits = "score checkpoints" if facts.ended else "watch it"
     return Answer("watch", possible, first=ACTIONS[_FIRST_LOOK.get(mode, waits)].of(facts))
 

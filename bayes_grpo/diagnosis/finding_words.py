@@ -85,9 +85,8 @@ def _since(f: Finding) -> str:
 
 
 def _resume(f: Finding) -> str:
-    return "".join(
-        f", after the resume at {step_name(part.at, part.step)}" for part in f.parts if part.kind == "resumed"
-    )
+    steps = (step_name(part.at, part.step) for part in f.parts if part.kind == "resumed")
+    return "".join(f", after the resume at {step}" for step in steps)
 
 
 def _mode(f: Finding) -> tuple[str, str]:
@@ -161,8 +160,7 @@ def _rising(f: Finding) -> str:
 
 def _falls_early(f: Finding) -> str:
     fell = "{signal} may have fallen {fall}" if f.probability < THRESHOLDS.probable else _FELL
-    chance = f"{percent(f.numbers['lost'])} chance that it has collapsed"
-    return (fell + "{also}; ").format(**_fields(f)) + chance
+    return f"{(fell + '{also}').format(**_fields(f))}; {percent(f.numbers['lost'])} chance that it has collapsed"
 
 
 def _few_rows(f: Finding) -> tuple[str, str]:
@@ -175,25 +173,22 @@ def _few_rows(f: Finding) -> tuple[str, str]:
     for name in ("eval_reward", "reward"):
         if name in f.numbers:
             nothing = f"{signal_words(name)} is {f.numbers[name]:.3g}; {shows} nothing of where it goes"
-    if not f.parts:
-        return "too few rewards for a verdict", nothing
-    return joined(part.clause for part in f.parts), nothing
+    return joined(part.clause for part in f.parts) or "too few rewards for a verdict", nothing
 
 
 def _high_kl(f: Finding) -> str:
     n = f.numbers
-    far = f"the KL to the reference is {amount(n['now'])} nats, which is far"
+    kl = f"the KL to the reference is {amount(n['now'])} nats"
     if n["now"] <= THRESHOLDS.high_kl:
-        return f"the KL to the reference is {amount(n['now'])} nats, more than in most runs"
+        return f"{kl}, more than in most runs"
     if "reward_now" not in n:
-        return far
+        return f"{kl}, which is far"
     done = "has not risen" if n["reward_now"] >= n["reward_start"] else "lies no higher than at its start"
-    return f"{far}, and the reward {done} ({n['reward_start']:.3g}, now {n['reward_now']:.3g})"
+    return f"{kl}, which is far, and the reward {done} ({n['reward_start']:.3g}, now {n['reward_now']:.3g})"
 
 
 def _truncated_step(f: Finding) -> str:
-    share = f.numbers["share"]
-    rounded = f"{share:.0%}"
+    rounded = f"{f.numbers['share']:.0%}"
     which = "all completions" if rounded == f"{1:.0%}" else f"{rounded} of the completions"
     at = f" (mean length {f.numbers['length']:.0f} tokens)" if f.numbers["length"] > 0.0 else ""
     return f"{which} of this step hit the length limit{at}"
@@ -256,14 +251,10 @@ def _reads_zero(f: Finding) -> str:
 
 
 class Kind(NamedTuple):
-    """One kind of findings.
+    """Sentence of a kind of findings, the mode that it belongs to ("" for none), the basis of a status, its detail.
 
-    Attributes:
-        template: Its sentence: a template over the fields of `_fields`, several of which the first counts whose fields
-            it has, or a function that gives one or both clauses.
-        mode: Mode that it belongs to, or `CANNOT_TELL`; "" where it belongs to none.
-        basis: What a status with such a finding rests on.
-        detail: Template of the second clause.
+    The sentence is a template over the fields of `_fields`, several of which the first counts whose fields are known,
+    or a function that gives one or both clauses; the detail, which is the second clause, a template.
     """
 
     template: str | tuple[str, ...] | Callable[[Finding], str | tuple[str, str]]
@@ -282,7 +273,6 @@ _NUMBER = "the number of rows"
 _SCHEDULE = "the schedule and the reward"
 
 KINDS: Mapping[str, Kind] = {
-    # What a log shows of a mode
     "not_finite": Kind(_not_finite, "lost_values", "the logged values"),
     "constant_reward": Kind(
         "the reward is {now:.4g} in every row and in every group, so the gradient is zero",
@@ -328,7 +318,6 @@ KINDS: Mapping[str, Kind] = {
         "plateaued",
         _LEVEL,
     ),
-    # Runs without failure
     "ended": Kind(_ended, "growing", _SCHEDULE),
     "ended_flat": Kind(_ended, "plateaued", _SCHEDULE),
     "rising": Kind(_rising, "growing", _PATHS),
@@ -348,7 +337,6 @@ KINDS: Mapping[str, Kind] = {
     ),
     "at_rest": Kind("the reward has plateaued at {now:.3g}", "plateaued", "the reward"),
     "flat": Kind(_not_risen, "plateaued", _PATHS, "from {start:.3g} to {now:.3g}"),
-    # Logs with too little information
     "too_early": Kind("no failure detected; too early to tell whether the reward is rising", CANNOT_TELL, _NUMBER),
     "ends_low": Kind(
         "the reward went from {first:.2g} to {last:.2g} in {rewards:.0f} rows (best {most:.2g}){also}",
@@ -373,7 +361,6 @@ KINDS: Mapping[str, Kind] = {
         "{signal} is {now:.4g} in all {rewards:.0f} rows, whatever the policy answers", CANNOT_TELL, _ROWS
     ),
     "few_rows": Kind(_few_rows, CANNOT_TELL, "the number of rewards"),
-    # What one row shows
     "high_kl": Kind(_high_kl, basis=_PATHS),
     "noise_written": Kind("the entropy is {now:.2g} nats a token, as of a model that writes noise"),
     "truncated_step": Kind(_truncated_step),
@@ -386,7 +373,6 @@ KINDS: Mapping[str, Kind] = {
     ),
     "no_reward": Kind("every reward of this step is 0"),
     "sampler_gap": Kind("{signal} is {now:.2g} (healthy: {low:g} to {high:g})"),
-    # What needs a look next to a status
     "idle_groups": Kind(
         "{share:.0%} of the groups have zero reward variance, so {live:.0%} of each batch gives a gradient",
         basis="the groups without variance",
@@ -398,12 +384,10 @@ KINDS: Mapping[str, Kind] = {
         "the reward is {score:.3g} in {same:.0f} of {rows:.0f} rows, as of a scorer that hardly separates answers"
     ),
     "idle_rows": Kind(_idle_rows, basis="the rows without variance"),
-    # Events that are over, and changes at a resume
     "dip": Kind(_dip),
     "jump": Kind("the reward jumped {change_of_level} at {at}{resume}"),
     "resumed": Kind("the training was resumed at {at}"),
     "signal_changed": Kind("{signal} went {change_of_level}"),
-    # Why a loss or clip ratio reads as zero, what a KL below zero means, how old completions are
     "reads_zero": Kind(_reads_zero),
     "negative_kl": Kind(
         "the KL is below 0 on average ({mean:.2g} over {rows:.0f} rows), which no KL is. "

@@ -23,12 +23,7 @@ Look = Callable[[Facts, Status], Finding | None]
 
 
 def looks_of(facts: Facts, status: Status) -> tuple[Finding, ...]:
-    """Findings that need a look next to a status.
-
-    Args:
-        facts: Of the run.
-        status: Its status.
-    """
+    """Findings of a run that need a look next to its status."""
     found = (look(facts, status) for look in LOOKS)
     return tuple(x for x in found if x is not None)
 

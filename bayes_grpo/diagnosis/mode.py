@@ -23,6 +23,7 @@ from bayes_grpo.common.imports import modules_in
 from bayes_grpo.common.intervals import Interval, interval
 from bayes_grpo.common.results import Result
 from bayes_grpo.diagnosis import modes
+from bayes_grpo.diagnosis.records import FindingKind
 from bayes_grpo.diagnosis.status import MODES, ModeProbabilities
 from bayes_grpo.diagnosis.view import RunView
 from bayes_grpo.logs.run import Run
@@ -67,7 +68,7 @@ class Mode:
             it; None where the draws date it.
     """
 
-    name: str
+    name: FindingKind
     holds: Callable[[RunView], np.ndarray | None]
     text: Callable[[RunView, float, float], str]
     remedies: tuple[str, ...]
@@ -128,7 +129,7 @@ class Episode(Result):
         severity_text: How bad it is there, in words; "" where the mode has no measure.
     """
 
-    mode: str
+    mode: FindingKind
     probability: float
     onset: Interval
     end: Interval

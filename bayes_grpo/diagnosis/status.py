@@ -9,11 +9,13 @@ from typing import Literal, NamedTuple
 
 from bayes_grpo.common.intervals import percent
 from bayes_grpo.common.results import Result
-from bayes_grpo.diagnosis.records import Action, Finding
+from bayes_grpo.diagnosis.records import Action, Finding, FindingKind
 from bayes_grpo.diagnosis.wording import joined
 from bayes_grpo.signals.thresholds import THRESHOLDS
 
-MODES = ("reward_hacking", "advantage_degeneracy", "policy_concentration", "dynamical_instability")
+MODES: tuple[FindingKind, ...] = (
+    "reward_hacking", "advantage_degeneracy", "policy_concentration", "dynamical_instability",
+)  # fmt: skip
 """The four failures."""
 
 StatusWord = Literal["fine", "watch", "failing", "failed", "done", "unclear"]

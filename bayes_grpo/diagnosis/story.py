@@ -6,9 +6,9 @@ the place in the learning-rate schedule, the order of the data, the reference po
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 
@@ -45,11 +45,6 @@ def progress_text(view: RunView) -> str:
     )
 
 
-def kind_of(mode: str) -> FindingKind:
-    """The kind of a mode's finding: its name."""
-    return cast(FindingKind, mode)
-
-
 def rows_not_finite(view: RunView, timeline: Timeline) -> tuple[Finding, ...]:
     """All rows in which a signal has a NaN or infinite value, as one finding; none without any."""
     found = [e for e in timeline.episodes if e.mode == LOST_VALUES.name]
@@ -59,20 +54,17 @@ def rows_not_finite(view: RunView, timeline: Timeline) -> tuple[Finding, ...]:
     return (replace(_over(found), severity=text),)
 
 
-def over_findings(timeline: Timeline, modes: Collection[str]) -> list[Finding]:
-    """Failures of some modes that are over."""
-    by_mode: dict[str, list[Episode]] = {}
-    for e in timeline.probable(over=True):
-        if e.mode in modes:
-            by_mode.setdefault(e.mode, []).append(e)
-    return [_over(episodes) for episodes in by_mode.values()]
+def instability_over(timeline: Timeline) -> tuple[Finding, ...]:
+    """The instabilities that are over, as one finding; none without any."""
+    found = [e for e in timeline.probable(over=True) if e.mode == "dynamical_instability"]
+    return (_over(found),) if found else ()
 
 
 def _over(episodes: Sequence[Episode]) -> Finding:
     """Past episodes of one mode: a single one with its severity, several as a count."""
     first, last = episodes[0], episodes[-1]
     return Finding(
-        kind=kind_of(first.mode),
+        kind=first.mode,
         step=first.onset,
         numbers={"end": last.end.median, "episodes": len(episodes)},
         probability=max(e.probability for e in episodes),

@@ -5,7 +5,6 @@ Draws of different signals are paired at random: given the rows, their paths are
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -37,32 +36,24 @@ class RunView:
     Attributes:
         run: The run.
         paths: Its paths.
-        nan: Signal → whether the trainer wrote a value that is no number, one a row.
         gain: Decomposition of its gain by rollouts; None without rollouts.
     """
 
     run: Run
     paths: RunPaths
-    nan: Mapping[str, Logged]
     gain: Decomposition | None = None
 
     @classmethod
     def of(cls, run: Run, gain: Decomposition | None = None) -> RunView | None:
-        """A run; None where neither reward has two values.
-
-        Args:
-            run: The run, without shares of groups that are none (`of_groups`).
-            gain: Decomposition of its gain by rollouts.
-        """
+        """A run without shares of groups that are none (`of_groups`); None where neither reward has two values."""
         paths = RunPaths.of(run)
-        if paths is None:
-            return None
-        return cls(
-            run=run,
-            paths=paths,
-            nan={name: Logged.of(run.step, lost) for name in EVERY_ROW if (lost := run.not_finite(name)).any()},
-            gain=gain,
-        )
+        return None if paths is None else cls(run=run, paths=paths, gain=gain)
+
+    @cached_property
+    def nan(self) -> dict[str, Logged]:
+        """Signal → whether the trainer wrote a value that is no number, one a row."""
+        lost = {name: self.run.not_finite(name) for name in EVERY_ROW}
+        return {name: Logged.of(self.run.step, x) for name, x in lost.items() if x.any()}
 
     @property
     def reward(self) -> SignalPath:

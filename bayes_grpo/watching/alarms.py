@@ -28,14 +28,7 @@ def earlier(rows: int) -> tuple[int, int]:
 
 
 def alarms_of(run: Run, diagnosis: Diagnosis, watching: Watching, alarmed: Collection[str] = ()) -> tuple[Alarm, ...]:
-    """New alarms of a run.
-
-    Args:
-        run: The run.
-        diagnosis: Its diagnosis, by all rows.
-        watching: How probable a failure has to be, and for how long.
-        alarmed: Failures whose alarms were raised before.
-    """
+    """Alarms of a run, given its diagnosis by all rows, for failures whose alarms were not raised before."""
     rows = len(run.rewards[0])
     if rows < LEAST_ALARM_ROWS or diagnosis.status.status == "done":  # a solved task leaves zero-variance groups
         return ()
