@@ -13,10 +13,9 @@ from bayes_grpo.diagnosis.actions import advice
 from bayes_grpo.diagnosis.causes import status_of
 from bayes_grpo.diagnosis.facts import Facts
 from bayes_grpo.diagnosis.few_rows import SINGLE_STEPS, status_of_rows
-from bayes_grpo.diagnosis.freshness import freshness
 from bayes_grpo.diagnosis.mode import HELD_OUT, Timeline, all_modes, probabilities_of, timeline_of
 from bayes_grpo.diagnosis.modes.lost_gradient import zeros_of
-from bayes_grpo.diagnosis.plausibility import implausible, negative_kl, of_groups, unpaid_parts
+from bayes_grpo.diagnosis.plausibility import freshness, implausible, negative_kl, of_groups, unpaid_parts
 from bayes_grpo.diagnosis.records import Action
 from bayes_grpo.diagnosis.result import Diagnosis, Onset
 from bayes_grpo.diagnosis.story import progress_text, resume_before, sudden_events

@@ -1,4 +1,4 @@
-"""Plausibility checks of a log: signals that cannot be what their name says.
+"""What a log shows that is no failure: signals that cannot be what their name says, and how old completions are.
 
 A measured signal that is constant is a note, a KL below 0 has its sentence, and a share that is not of groups is left
 out.
@@ -13,6 +13,7 @@ import numpy as np
 from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.records import Finding
 from bayes_grpo.logs.run import Run
+from bayes_grpo.logs.signals import SIGNALS, UNDEFINED
 from bayes_grpo.signals.thresholds import THRESHOLDS
 
 _REPEATED_ROWS = 10
@@ -23,6 +24,7 @@ _KL_ROWS, _NEGATIVE_KL, _ERRORS = 3, -0.1, 2.0
 """Rows from which a KL is averaged, the mean below which it is named as negative, and standard errors below 0."""
 _MEASURED = ("reward_std", "entropy", "grad_norm", "completion_length", "kl")
 """Signals that are means over completions, or norms, and never the same twice."""
+_CUMULATIVE = SIGNALS["dropped"].definitions["sofar"].word
 
 
 def negative_kl(run: Run) -> Finding | None:
@@ -48,6 +50,22 @@ def unpaid_parts(run: Run) -> Finding | None:
     if not unpaid or len(unpaid) == len(known):
         return None
     return Finding.of("unpaid_parts", *unpaid)
+
+
+def freshness(run: Run) -> Finding | None:
+    """Mean and largest staleness in updates, and what is dropped a step; None where both are 0 or not logged."""
+    numbers: dict[str, float] = {}
+    stale = run.values("staleness")
+    if np.any(known := np.nan_to_num(stale) > 0.0):
+        numbers |= {"stale": float(np.nanmean(stale)), "stale_most": float(stale[known].max())}
+    word = run.definitions.get("dropped", UNDEFINED)
+    dropped = run.values("dropped")
+    dropped, step = dropped[np.isfinite(dropped)], run.step[np.isfinite(dropped)] if len(dropped) else dropped
+    if word == _CUMULATIVE and len(dropped) > 1:
+        dropped, word = np.diff(dropped) / np.diff(step), "completions a step"
+    if len(dropped) and dropped.mean() > 0.0:
+        numbers["dropped"] = float(dropped.mean())
+    return Finding.of("freshness", word.removesuffix(" a step"), **numbers) if numbers else None
 
 
 def _finite(values: np.ndarray) -> np.ndarray:
