@@ -14,6 +14,7 @@ from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.records import Finding
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.signals import SIGNALS, UNDEFINED
+from bayes_grpo.signals.logged import Logged
 from bayes_grpo.signals.thresholds import THRESHOLDS
 
 _REPEATED_ROWS = 10
@@ -33,7 +34,7 @@ def negative_kl(run: Run) -> Finding | None:
     A KL is at least 0, and so is the estimate k3. The estimate k1, a mean of log-ratios, has the KL as its mean only
     over tokens that the policy itself sampled.
     """
-    known = _finite(run.signals.get("kl", np.empty(0)))
+    known = _finite(run.values("kl"))
     if len(known) < _KL_ROWS:
         return None
     mean = float(known.mean())
@@ -55,14 +56,15 @@ def unpaid_parts(run: Run) -> Finding | None:
 def freshness(run: Run) -> Finding | None:
     """Mean and largest staleness in updates, and what is dropped a step; None where both are 0 or not logged."""
     numbers: dict[str, float] = {}
-    stale = run.values("staleness")
-    if np.any(known := np.nan_to_num(stale) > 0.0):
-        numbers |= {"stale": float(np.nanmean(stale)), "stale_most": float(stale[known].max())}
+    stale = _finite(run.values("staleness"))
+    if np.any(stale > 0.0):
+        numbers |= {"stale": float(stale.mean()), "stale_most": float(stale.max())}
     word = run.definitions.get("dropped", UNDEFINED)
-    dropped = run.values("dropped")
-    dropped, step = dropped[np.isfinite(dropped)], run.step[np.isfinite(dropped)] if len(dropped) else dropped
-    if word == _CUMULATIVE and len(dropped) > 1:
-        dropped, word = np.diff(dropped) / np.diff(step), "completions a step"
+    logged = Logged.of(run.step, run.values("dropped"))
+    dropped = logged.value
+    if word == _CUMULATIVE and logged.rows > 1:
+        word = "completions a step"
+        dropped = np.diff(logged.value) / np.diff(logged.step)
     if len(dropped) and dropped.mean() > 0.0:
         numbers["dropped"] = float(dropped.mean())
     return Finding.of("freshness", word.removesuffix(" a step"), **numbers) if numbers else None
@@ -76,7 +78,7 @@ def implausible(run: Run) -> tuple[str, ...]:
     """Measured signals that have one value, other than 0, in every row, a sentence each."""
     out = []
     for name in _MEASURED:
-        values = _finite(run.signals.get(name, np.empty(0)))
+        values = _finite(run.values(name))
         if len(values) < _REPEATED_ROWS or np.ptp(values) > 0.0 or values[0] == 0.0:
             continue
         why = "every completion hits the length limit, or padding is counted"
@@ -102,7 +104,7 @@ def share_without_spread_of(run: Run) -> str:
     where binary rewards of the logged means in groups of the known size must leave some without spread (by Jensen at
     least p^G + (1 - p)^G of them).
     """
-    known = _finite(run.signals.get("frac_reward_zero_std", np.empty(0)))
+    known = _finite(run.values("frac_reward_zero_std"))
     if not len(known) or np.any((known > 1e-6) & (known < 1.0 - 1e-6)):
         return ""
     if run.settings.group_filter.value == "after" and not np.any(known):
