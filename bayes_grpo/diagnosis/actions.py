@@ -32,13 +32,13 @@ class ActionRow(NamedTuple):
 
     Attributes:
         made: The action, or a function that makes it of a run.
-        needs: Whether its inputs are known; None where it needs none.
-        forbidden: Whether a fact rules it out; by default NaN values, which come first; None where none does.
+        needs: Whether its inputs are known.
+        forbidden: Whether a fact rules it out; by default NaN values, which come first.
     """
 
     made: Action | Callable[[Facts], Action]
-    needs: Condition | None = None
-    forbidden: Condition | None = lambda f: f.broken
+    needs: Condition = lambda f: True
+    forbidden: Condition = lambda f: f.broken
 
     def of(self, f: Facts) -> Action:
         """The action for a run."""
@@ -46,7 +46,12 @@ class ActionRow(NamedTuple):
 
     def allowed(self, f: Facts) -> bool:
         """True if it is advised for a run."""
-        return (self.needs is None or self.needs(f)) and not (self.forbidden is not None and self.forbidden(f))
+        return self.needs(f) and not self.forbidden(f)
+
+
+def _never(f: Facts) -> bool:
+    """Nothing rules it out."""
+    return False
 
 
 def _rate(f: Facts, factor: float) -> Action:
@@ -64,7 +69,7 @@ def _risky(f: Facts) -> bool:
     parted = max(f.held_out_stays, f.held_out_falls) >= THRESHOLDS.probable
     shown = f.broken or bool(f.signs) or bool(f.falls) or parted or f.failing > THRESHOLDS.suspect
     declines = f.declined or f.fell >= THRESHOLDS.probable
-    pointless = f.spent_rate is not None or f.all_wrong or f.level > THRESHOLDS.near_top
+    pointless = f.spent_rate is not None or f.all_wrong or _high(f)
     wasted = f.waste > THRESHOLDS.half or f.truncated > THRESHOLDS.half
     return shown or declines or pointless or wasted
 
@@ -117,40 +122,26 @@ ACTIONS: dict[str, ActionRow] = {
     "watch fall": ActionRow(lambda f: Action(kind="watch", numbers={"rewards": 2 * f.rows})),
     "stop": ActionRow(Action(kind="stop"), lambda f: f.rows >= THRESHOLDS.direct_rows, lambda f: f.early or f.ended),
     "go back": ActionRow(
-        lambda f: _saved(f, "go_back"),
-        lambda f: f.checkpoint is not None and not f.latest,
-        None,
+        lambda f: _saved(f, "go_back"), lambda f: f.checkpoint is not None and not f.latest, forbidden=_never
     ),
     "start over": ActionRow(
-        Action(kind="start_over"),
-        lambda f: f.held_out and f.fails and (f.checkpoint is None or f.latest),
+        Action(kind="start_over"), lambda f: f.held_out and f.fails and (f.checkpoint is None or f.latest)
     ),
     "take checkpoint": ActionRow(
-        lambda f: _saved(f, "take_checkpoint"),
-        lambda f: f.checkpoint is not None and f.held_out,
+        lambda f: _saved(f, "take_checkpoint"), lambda f: f.checkpoint is not None and f.held_out
     ),
     "score checkpoints": ActionRow(Action(kind="score_checkpoints"), lambda f: not f.held_out),
-    "compare resume": ActionRow(_resume, lambda f: f.resumed is not None, None),
-    "compare checkpoints": ActionRow(Action(kind="compare_checkpoints"), forbidden=None),
-    "precision": ActionRow(
-        Action(kind="restart"),
-        lambda f: f.broken,
-        None,
-    ),
+    "compare resume": ActionRow(_resume, lambda f: f.resumed is not None, _never),
+    "compare checkpoints": ActionRow(Action(kind="compare_checkpoints"), forbidden=_never),
+    "precision": ActionRow(Action(kind="restart"), lambda f: f.broken, _never),
     "update path": ActionRow(Action(kind="check_update")),
     "evaluated policy": ActionRow(Action(kind="check_update", subject="evaluation")),
-    "find batch": ActionRow(Action(kind="look", subject="batch"), forbidden=None),
+    "find batch": ActionRow(Action(kind="look", subject="batch"), forbidden=_never),
     "lower rate": ActionRow(lambda f: _rate(f, 0.5)),
     "raise rate": ActionRow(
-        lambda f: _rate(f, 2),
-        lambda f: f.kl < THRESHOLDS.high_kl and f.rows >= THRESHOLDS.waste_rows,
-        _risky,
+        lambda f: _rate(f, 2), lambda f: f.kl < THRESHOLDS.high_kl and f.rows >= THRESHOLDS.waste_rows, _risky
     ),
-    "larger groups": ActionRow(
-        _groups,
-        lambda f: f.idle,
-        lambda f: f.broken or f.constant or f.at_top,
-    ),
+    "larger groups": ActionRow(_groups, lambda f: f.idle, lambda f: f.broken or f.constant or f.at_top),
     "more prompts": ActionRow(
         lambda f: Action(kind="change_setting", setting="prompts_per_step", numbers={"noise": f.noise}),
         lambda f: f.rows >= THRESHOLDS.waste_rows and f.noisy,
@@ -160,15 +151,9 @@ ACTIONS: dict[str, ActionRow] = {
         lambda f: f.all_wrong or f.mostly_lowest or f.level < THRESHOLDS.hard,
         lambda f: f.broken or f.truncated > THRESHOLDS.half or f.one_score is not None,
     ),
-    "harder prompts": ActionRow(
-        Action(kind="change_prompts", subject="harder"),
-        lambda f: f.level > THRESHOLDS.near_top,
-        lambda f: f.broken or f.fails,
-    ),
+    "harder prompts": ActionRow(Action(kind="change_prompts", subject="harder"), _high, lambda f: f.broken or f.fails),
     "mixed prompts": ActionRow(
-        Action(kind="change_prompts", subject="mixed"),
-        lambda f: f.idle,
-        lambda f: f.broken or f.constant,
+        Action(kind="change_prompts", subject="mixed"), lambda f: f.idle, lambda f: f.broken or f.constant
     ),
     "scorer": ActionRow(Action(kind="look", subject="scorer"), lambda f: f.one_score is not None),
     "verifier": ActionRow(
@@ -188,8 +173,8 @@ ACTIONS: dict[str, ActionRow] = {
     "KL term": ActionRow(Action(kind="change_setting", setting="kl_weight"), lambda f: not math.isnan(f.kl)),
     "read completions": ActionRow(Action(kind="look", subject="completions")),
     "compare prompts": ActionRow(Action(kind="look", subject="prompts")),
-    "log evaluation": ActionRow(lambda f: _log(f, "heldout"), lambda f: not f.held_out, None),
-    "log KL": ActionRow(lambda f: _log(f, "kl"), lambda f: math.isnan(f.kl), None),
+    "log evaluation": ActionRow(lambda f: _log(f, "heldout"), lambda f: not f.held_out, _never),
+    "log KL": ActionRow(lambda f: _log(f, "kl"), lambda f: math.isnan(f.kl), _never),
     "same engine": ActionRow(Action(kind="look", subject="engine")),
     "lower staleness": ActionRow(
         Action(kind="change_setting", setting="staleness"),

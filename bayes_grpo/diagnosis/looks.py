@@ -19,8 +19,6 @@ from bayes_grpo.signals.thresholds import THRESHOLDS
 _CERTAIN = 0.95
 """Probability of what every row shows: a log may be misread."""
 
-Look = Callable[[Facts, Status], Finding | None]
-
 
 def looks_of(facts: Facts, status: Status) -> tuple[Finding, ...]:
     """Findings of a run that need a look next to its status."""
@@ -91,5 +89,5 @@ def _one_score(facts: Facts, status: Status) -> Finding | None:
     return None if status.alarming else facts.one_score
 
 
-LOOKS: tuple[Look, ...] = (_capped, _one_score, _goal, _far, _no_signal)
+LOOKS: tuple[Callable[[Facts, Status], Finding | None], ...] = (_capped, _one_score, _goal, _far, _no_signal)
 """All of them, in the order in which they are said."""
