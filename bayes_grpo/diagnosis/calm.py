@@ -72,19 +72,7 @@ def calm(facts: Facts) -> Answer:
 
 
 _HOLLOW: tuple[FindingKind, ...] = ("form_without_task", "apparent_gain")
-"""Modes in which a reward that rises is no progress."""
-
-
-def _hollow(facts: Facts) -> Answer | None:
-    """A reward of few rows that may be of form alone."""
-    mode = max(_HOLLOW, key=facts.under_way)
-    p = facts.under_way(mode)
-    if p < THRESHOLDS.suspect_early:
-        return None
-    severity = next((e.severity_text for e in reversed(facts.timeline.episodes) if e.mode == mode), "")
-    return Answer("watch", Finding(kind=mode, probability=p, severity=severity))
-
-
+"""Modes in which a reward that rises is no progress, but of form alone."""
 _FIRST_OF = {"signal_fell": "entropy term", "no_variance": "mixed prompts", "zero_gradient": "update path"}
 """Kind of what few rows show → name of the action that it asks for first."""
 
@@ -92,9 +80,10 @@ _FIRST_OF = {"signal_fell": "entropy term", "no_variance": "mixed prompts", "zer
 def _few(facts: Facts, early: Finding) -> Answer:
     """Few rows whose paths tell nothing: what the last ones show of a reward that ends no higher than it began."""
     value = facts.view.reward.logged.value
-    hollow = _hollow(facts)
-    if hollow is not None:
-        return hollow
+    mode = max(_HOLLOW, key=facts.under_way)
+    if (p := facts.under_way(mode)) >= THRESHOLDS.suspect_early:
+        severity = next((e.severity_text for e in reversed(facts.timeline.episodes) if e.mode == mode), "")
+        return Answer("watch", Finding(kind=mode, probability=p, severity=severity))
     if value[-1] > value[0]:
         return Answer("unclear", early)
     shown = late_findings(facts.view.run)
@@ -103,5 +92,4 @@ def _few(facts: Facts, early: Finding) -> Answer:
     levels = {"first": float(value[0]), "most": float(value.max()), "last": float(value[-1]), "rewards": facts.rows}
     numbers = {**early.numbers, **levels}
     finding = replace(early, kind="ends_low", numbers=numbers, parts=shown, probability=float("nan"))
-    action = ACTIONS[_FIRST_OF[shown[0].kind]]
-    return Answer("watch", finding, "ends low", action.of(facts))
+    return Answer("watch", finding, "ends low", ACTIONS[_FIRST_OF[shown[0].kind]].of(facts))

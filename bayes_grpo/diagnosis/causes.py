@@ -32,9 +32,6 @@ _CLEAR = 0.85
 """Probability of a finding that is no mode of its own: the share of labeled logs in which a clear one is meant."""
 
 
-Cause = Callable[[Facts], Answer | None]
-
-
 def status_of(facts: Facts, happened: Sequence[Finding] = ()) -> Status:
     """The status of a run, given sudden events that are over."""
     answers = (cause(facts) for cause in CAUSES)
@@ -309,7 +306,7 @@ def _falls(facts: Facts) -> Answer | None:
     return answer._replace(situation="ended") if facts.ended else answer
 
 
-CAUSES: tuple[Cause, ...] = (
+CAUSES: tuple[Callable[[Facts], Answer | None], ...] = (
     _not_finite, _scheduled, _constant, _lost, _failing, _part_falls, _evaluation_constant, _evaluation, _form, _swings,
     _solved, _far, _other, _signs, _goal, _suspected, _falls,
 )  # fmt: skip
