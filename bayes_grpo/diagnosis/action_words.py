@@ -74,8 +74,8 @@ def _plan_more_steps(a: Action) -> str:
 def _compare_resume(a: Action) -> str:
     check = "the optimizer state is loaded, the learning rate and the data order continue"
     changes = ", ".join(part.clause for part in a.parts)
-    seen = f" (here {changes})" if changes else ""
-    return f"{{stop}}compare both sides of the resume at {{at}}: {check}".format(**_fields(a)) + seen
+    here = f" (here {changes})" if changes else ""
+    return f"{{stop}}compare both sides of the resume at {{at}}: {check}".format(**_fields(a)) + here
 
 
 def _rate(a: Action) -> str:

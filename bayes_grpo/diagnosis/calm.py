@@ -44,8 +44,8 @@ def calm(facts: Facts) -> Answer:
         planned = {} if facts.planned is None else {"planned": facts.planned}
         spent = facts.spent_rate
         at = None if spent is None or spent.zero_step is None else facts.step_name(spent.zero_step)
-        left = {} if spent is None else {"rate_left": spent.share}
-        ended = replace(finding("ended" if rose else "ended_flat", calm, **planned, **left), at=at)
+        rate = {} if spent is None else {"rate_left": spent.share}
+        ended = replace(finding("ended" if rose else "ended_flat", calm, **planned, **rate), at=at)
         return Answer("done", ended, "ended" if rose else "ended flat")
     if rises >= THRESHOLDS.probable and rises >= rests:
         clearly = rises >= 1.0 - THRESHOLDS.suspect

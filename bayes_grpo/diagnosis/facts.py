@@ -133,7 +133,7 @@ class Facts:
 
     @cached_property
     def early(self) -> bool:
-        """True if few of the planned rewards are logged, or few rewards beneath whose noise a rise may go on."""
+        """True if few of the planned rewards are logged, or few rewards, whose noise may hide a rise."""
         path = self.view.reward
         gain = path.now - path.start
         late = path.now - path.draws[:, path.draws.shape[1] * 2 // 3]

@@ -47,7 +47,7 @@ _LEVELS = {
     "fall": ("best", "now"), "rise": ("train_start", "train_now"), "total_fall": ("total_best", "total_now"),
     "change_of_level": ("before", "after"),
 }  # fmt: skip
-"""Two levels that are told as one, and their numbers."""
+"""Two levels in one phrase, and their numbers."""
 
 
 def _fields(f: Finding) -> dict[str, Any]:

@@ -90,4 +90,4 @@ def _one_score(facts: Facts, status: Status) -> Finding | None:
 
 
 LOOKS: tuple[Callable[[Facts, Status], Finding | None], ...] = (_capped, _one_score, _goal, _far, _no_signal)
-"""All of them, in the order in which they are said."""
+"""All of them, in the order of their sentences."""

@@ -94,7 +94,7 @@ def swings(view: RunView) -> np.ndarray:
 def scheduled_part(view: RunView) -> str | None:
     """The one component whose weight a schedule takes down, and the total with it; None where none does.
 
-    Its course has no noise beside its change, as a weight has and a measurement has not, and no other component falls.
+    Its course has no noise next to its change, as a weight has and a measurement has not, and no other component falls.
     """
     if float(view.reward.fell()[:, -1].mean()) < THRESHOLDS.probable:
         return None

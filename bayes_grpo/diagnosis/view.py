@@ -62,7 +62,7 @@ class RunView:
 
     @property
     def held_out(self) -> SignalPath | None:
-        """Path of the gold or evaluation reward beside a train reward."""
+        """Path of the gold or evaluation reward next to a train reward."""
         return self.paths.held_out
 
     @property

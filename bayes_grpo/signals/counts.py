@@ -47,10 +47,10 @@ def _are_integers(counts: np.ndarray) -> bool:
 def at_one_rate(counts: Counts) -> float:
     """Probability that one rate made the counts of all rows."""
     before = [np.cumsum(x)[:-1] for x in counts]
-    whole = [float(x.sum()) for x in counts]
-    after = [total - part for total, part in zip(whole, before, strict=True)]
+    totals = [float(x.sum()) for x in counts]
+    after = [total - part for total, part in zip(totals, before, strict=True)]
     parted = _log_beta(*before) + _log_beta(*after)
-    ratio = parted - _log_beta(*(np.array([x]) for x in whole))
+    ratio = parted - _log_beta(*(np.array([x]) for x in totals))
     log_odds = float(np.logaddexp.reduce(ratio)) - math.log(len(ratio))
     return float(np.exp(-np.logaddexp(0.0, log_odds)))
 

@@ -22,8 +22,8 @@ class Logged:
     @classmethod
     def of(cls, step: np.ndarray, value: np.ndarray) -> Logged:
         """The finite values of a column, shape (rows,) both."""
-        kept = np.isfinite(value)
-        return cls(np.asarray(step, float)[kept], np.asarray(value, float)[kept])
+        finite = np.isfinite(value)
+        return cls(np.asarray(step, float)[finite], np.asarray(value, float)[finite])
 
     def until(self, step: float) -> Logged:
         """The rows up to a step."""

@@ -98,8 +98,8 @@ def _kind_of_parts(
     enough = run.has_reward and full >= _COMPLETE * rewards.sum()
     weights = weights_of(run, logged, of_mean=kind == "environment") if enough else {}
     changes = {name: (weights.get(name, 0.0) if weights else 1.0) * path.change() for name, path in found.items()}
-    whole = np.sum(list(changes.values()), axis=0)
-    gain = interval(whole)
+    total = np.sum(list(changes.values()), axis=0)
+    gain = interval(total)
     clear = bool(weights) and gain.low * gain.high > 0.0 and abs(gain.median) > THRESHOLDS.half * paths.reward.noise
     for name, path in found.items():
         change = changes[name]
@@ -112,7 +112,7 @@ def _kind_of_parts(
             now=interval(path.now),
             p_rises=np.nan if path.logged.constant else float(np.mean(path.change() > 0.0)),
             adds=interval(change if weights else np.nan),
-            share=interval(change / whole if clear else np.nan),
+            share=interval(change / total if clear else np.nan),
             falls_since=path.best_step if fell else None,
             change=change,
         )

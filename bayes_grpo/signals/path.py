@@ -46,7 +46,7 @@ _NEAREST_SHARE = 0.02
 _LARGEST_BIAS = 0.01
 """Share of the range by which the mean of a block may lie off sin² of the mean of its arcsin √y."""
 _SCATTER_ROWS = 8
-"""Rows from which on noise is told from movement well enough to know that distance."""
+"""Rows from which on noise is distinguished from movement well enough to know that distance."""
 _NOTHING = 2e-3
 """Share of the span below which a level is written as 0."""
 
@@ -180,8 +180,8 @@ class SignalPath:
         A level that is probably lost is none of them, however much a row scatters.
         """
         best = float(self.best.mean())
-        kept = self.lost().mean(axis=0) < THRESHOLDS.probable
-        near = np.flatnonzero(kept & (self.mean >= best - self.noise))
+        not_lost = self.lost().mean(axis=0) < THRESHOLDS.probable
+        near = np.flatnonzero(not_lost & (self.mean >= best - self.noise))
         last = near[-1] if len(near) else self.best_block
         return float(self.last_step[last])
 
@@ -198,7 +198,7 @@ class SignalPath:
         return RewardLevels(first, last, best, float(self.last_step[self.best_block]))
 
     def display_value(self, draws: np.ndarray) -> float:
-        """Median of a level as a sentence shows it: 0 where it is nothing beside the span."""
+        """Median of a level as a sentence shows it: 0 where it is nothing next to the span."""
         level = float(np.median(draws))
         return 0.0 if abs(level) < _NOTHING * self.span else level
 

@@ -1,4 +1,4 @@
-r"""Posterior of a latent path beneath noisy rows, in closed form on a grid.
+r"""Posterior of a latent path of noisy rows, in closed form on a grid.
 
     y_i = m(t_i) + e_i,    e_i ~ N(0, σ² / w_i)
     m(t) = a + b t + s W(t) + J 1[t ≥ t_J] + B t,    e_O wide for one row O
@@ -8,7 +8,7 @@ one of these three occurs, and the places of the first two are unknown. σ and s
 Given these, everything is Gaussian: the covariance of the rows is that of noise and walk, which one eigendecomposition
 makes diagonal for every σ and s, plus columns for a, b and the event (Woodbury's identity). The weights of all cells
 (σ, s, event) are exact; draws take a cell and then a path by conditioning a draw of the prior (Matheron's rule).
-Nothing is said about how many rows it takes: few rows leave the posterior wide. The steep trend is for logs of few rows
+No number of rows is required: few rows leave the posterior wide. The steep trend is for logs of few rows
 with many steps in each, whose whole rise lies between neighboring rows.
 
 The prior is that of public logs, the mean and the spread over their authors of the logarithms of noise and of movement

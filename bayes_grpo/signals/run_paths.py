@@ -213,12 +213,12 @@ def spent_rate(run: Run) -> SpentRate | None:
     rate = Logged.of(run.step, run.values("learning_rate"))
     if rate.rows < 2 or not rate.value.max() > 0.0:
         return None
-    left = rate.value / rate.value.max()
-    if left[-1] > THRESHOLDS.rate_spent:
+    relative = rate.value / rate.value.max()
+    if relative[-1] > THRESHOLDS.rate_spent:
         return None
-    moving = np.flatnonzero(left > _ZERO_RATE)[-1]
+    moving = np.flatnonzero(relative > _ZERO_RATE)[-1]
     zero = None if moving == rate.rows - 1 else float(rate.step[moving + 1])
-    return SpentRate(float(left[-1]), zero)
+    return SpentRate(float(relative[-1]), zero)
 
 
 _ZERO_RATE = 1e-4

@@ -190,8 +190,8 @@ def episodes(d: Diagnosis) -> list[Episode]:
     found = [e for e in d.timeline.episodes if e.probable and (e.severity_text or e.mode != "growing")]
     now = [e for e in found if not e.over and e.mode in _MOVES]
     shown = max(now, key=lambda e: (e.mode == d.status.finding.mode, e.probability), default=None)
-    kept = [e for e in found if e is shown or not any(e is x for x in now)]
-    return [e for e in kept if e is shown or not any(_covers(x, e) for x in kept)]
+    remaining = [e for e in found if e is shown or not any(e is x for x in now)]
+    return [e for e in remaining if e is shown or not any(_covers(x, e) for x in remaining)]
 
 
 def _covers(one: Episode, other: Episode) -> bool:

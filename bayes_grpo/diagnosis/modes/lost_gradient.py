@@ -50,8 +50,8 @@ def lost_rows(view: RunView) -> Logged:
     norm = view.logged("grad_norm")
     rate = view.logged("learning_rate")
     live = idle.step[idle.value <= THRESHOLDS.half]
-    kept = np.isin(norm.step, live) & ~np.isin(norm.step, rate.step[rate.value == 0.0])
-    return Logged(norm.step[kept], (norm.value[kept] == 0.0).astype(float))
+    counted = np.isin(norm.step, live) & ~np.isin(norm.step, rate.step[rate.value == 0.0])
+    return Logged(norm.step[counted], (norm.value[counted] == 0.0).astype(float))
 
 
 def zeros_of(view: RunView) -> Finding | None:

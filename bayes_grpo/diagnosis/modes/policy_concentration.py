@@ -29,9 +29,9 @@ def _text(view: RunView, first: float, last: float) -> str:
     entropy = view.signal("entropy")
     if entropy is None:
         return ""
-    left = interval(entropy.at(np.array([last]))[:, 0] / entropy.start)
-    spec, of = (".3g", "times") if left.high > THRESHOLDS.grew else (".0%", "of")
-    return f"the entropy is {span_text(left, spec, level=False)} {of} its starting value"
+    ratio = interval(entropy.at(np.array([last]))[:, 0] / entropy.start)
+    spec, of = (".3g", "times") if ratio.high > THRESHOLDS.grew else (".0%", "of")
+    return f"the entropy is {span_text(ratio, spec, level=False)} {of} its starting value"
 
 
 MODE = Mode(
