@@ -95,18 +95,13 @@ def course_of(total: np.ndarray, squares: np.ndarray, count: np.ndarray) -> tupl
     wide = max(0.08 * len(count), _LEAST_STEPS)
     off = place[None, :] - place[:, None]
     kernel = np.exp(-0.5 * (off / wide) ** 2) * count
-    moments = [(kernel * off**k).sum(axis=1) for k in range(3)]
-    least = moments[0] * moments[2] - moments[1] ** 2
+    first, second = ((kernel * off**k).sum(axis=1, keepdims=True) for k in (1, 2))
+    line = kernel * (second - first * off)
+    line = np.where(line.sum(axis=1, keepdims=True) > 1e-9, line, kernel)
+    line /= line.sum(axis=1, keepdims=True)
     row = total / count
-
-    def line(values: np.ndarray) -> np.ndarray:
-        flat = kernel @ values
-        slope = (kernel * off) @ values
-        fitted = (moments[2] * flat - moments[1] * slope) / np.where(least > 1e-9, least, 1.0)
-        return np.where(least > 1e-9, fitted, flat / moments[0])
-
-    level = line(row)
-    about = line((squares - 2.0 * level * total + level**2 * count) / count)
+    level = line @ row
+    about = line @ ((squares - 2.0 * level * total + level**2 * count) / count)
     whole = float(np.average(squares / count - row**2, weights=count)) + float(np.var(row))
     if whole <= 0.0:
         raise FitError("expected rewards that vary, found one value; prompts cannot differ")

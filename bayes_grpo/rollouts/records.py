@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -54,8 +54,8 @@ class Rollouts(Result):
     reward: np.ndarray
     parts: Mapping[str, np.ndarray]
     truncated: np.ndarray
-    answer: np.ndarray = field(default_factory=lambda: np.zeros(0, np.uint64))
-    length: np.ndarray = field(default_factory=lambda: np.zeros(0, np.float32))
+    answer: np.ndarray
+    length: np.ndarray
     files: int = 1
     bytes: int = 0
     notes: tuple[str, ...] = ()
@@ -69,9 +69,6 @@ class Rollouts(Result):
     def __post_init__(self) -> None:
         """Freezes arrays and checks shapes."""
         n = len(self.step)
-        for name, unknown in (("answer", np.uint64(0)), ("length", np.float32(np.nan))):
-            if n and not len(getattr(self, name)):
-                object.__setattr__(self, name, np.full(n, unknown))
         object.__setattr__(self, "parts", MappingProxyType(dict(self.parts)))
         arrays = {f.name: getattr(self, f.name) for f in fields(self)}
         arrays = {k: v for k, v in arrays.items() if isinstance(v, np.ndarray)} | dict(self.parts)

@@ -189,7 +189,7 @@ def _together(runs: list[Rollouts]) -> Rollouts:
     """Completions of all runs, in the order of steps: prompts that they share are one."""
     order = np.argsort(np.concatenate([r.step for r in runs]), kind="stable")
     start = np.cumsum([0, *(r.group_count for r in runs[:-1])])
-    names = ("step", "policy_version", "prompt", "reward", "truncated")
+    names = ("step", "policy_version", "prompt", "reward", "truncated", "answer", "length")
     columns: dict[str, Any] = {name: np.concatenate([getattr(r, name) for r in runs])[order] for name in names}
     group = np.concatenate([r.group + s for r, s in zip(runs, start, strict=True)])[order].astype(np.int32)
     parts = {k: np.concatenate([r.parts[k] for r in runs])[order] for k in runs[0].parts}

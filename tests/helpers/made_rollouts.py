@@ -50,6 +50,8 @@ def rollouts_of(
         reward=reward.astype(float),
         parts={k: v.astype(np.float32) for k, v in (parts or {}).items()},
         truncated=np.full(n, -1, np.int8) if truncated is None else truncated.astype(np.int8),
+        answer=np.zeros(n, np.uint64),
+        length=np.full(n, np.nan, np.float32),
     )
 
 
