@@ -28,7 +28,7 @@ from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.rows_of import rows_of, window_weight
-from bayes_grpo.rows.schedule import FutureGrid, RemainingRate, grid_at
+from bayes_grpo.rows.schedule import grid_at
 from bayes_grpo.rows.series import Series
 
 if TYPE_CHECKING:
@@ -273,7 +273,10 @@ def _scores_at(run: Run, whole: Series, share: float, regimes: Sequence[str | Re
     n = max(1, round(share * len(whole.y)))
     inputs = inputs_of_run(run.until(float(whole.step[n - 1])), "reward" if whole.signal == "reward" else "eval")
     fitted = fit_ensemble(inputs.table, regimes, reward=inputs.reward, seed=seed, settings=POINTS, strict=False)
-    ahead = rows_after(whole, n, inputs.ahead)
+    ahead = grid_at(whole.before(n), whole.step[n:], inputs.ahead)._replace(
+        window=np.concatenate([[0.0], whole.window[n:]]),
+        weight=np.concatenate([[1.0], window_weight(whole.window)[n:]]),
+    )
     made = forecast_of_regimes(inputs, trusted(fitted), ahead, draws=DRAWS, seed=seed)
     last, _ = level_paths(level_of(inputs.table.y), len(whole.y) - n, DRAWS, seed_of(seed, LAST_VALUE), inputs.reward)
     y = whole.y[n:]
@@ -290,11 +293,3 @@ def _scores_at(run: Run, whole: Series, share: float, regimes: Sequence[str | Re
         )
         for name, rows in ((FORECAST, made.rows), (LAST_VALUE, last.rows))
     ]
-
-
-def rows_after(whole: Series, n: int, ahead: RemainingRate) -> FutureGrid:
-    """The rows of a log after its first n, as rows of a forecast under the learning rate that the rows before say."""
-    grid = grid_at(whole.before(n), whole.step[n:], ahead)
-    window = whole.window[n:]
-    weight = window_weight(whole.window)[n:]
-    return grid._replace(window=np.concatenate([[0.0], window]), weight=np.concatenate([[1.0], weight]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
@@ -66,7 +65,16 @@ def compare_runs(
         )
     first, second = (a, b) if a and b else ([named[0]], [named[1]])
     if by_prompt:
-        _by_prompt((first, second, also or []), step, output, other=output.plot is not None or part is not None)
+        if len(first) != 1 or len(second) != 1 or output.plot is not None or part is not None:
+            raise typer.BadParameter(
+                "--by-prompt: expected one folder of completions each, and neither --plot nor --part"
+            )
+        from bayes_grpo.rollouts.paired import compare_by_prompt
+
+        with progress_bar() as progress:
+            one, two, *others = (bg.read_rollouts(x, progress=progress) for x in (*first, *second, *(also or [])))
+            contrast = compare_by_prompt(one, two, others=others, at=step)
+        output.show(contrast)
         return
     from bayes_grpo.views.plots.runs import plot_compare_runs
 
@@ -82,22 +90,4 @@ def compare_runs(
             progress=progress,
         )
         output.save(lambda: plot_compare_runs(found))
-    output.show(found)
-
-
-def _by_prompt(
-    folders: tuple[Sequence[str], Sequence[str], Sequence[str]],
-    step: float | None,
-    output: options.OutputWithPlot,
-    other: bool,
-) -> None:
-    """Two runs by their completions, with others that know how hard prompts are."""
-    first, second, also = folders
-    if len(first) != 1 or len(second) != 1 or other:
-        raise typer.BadParameter("--by-prompt: expected one folder of completions each, and neither --plot nor --part")
-    from bayes_grpo.rollouts.paired import compare_by_prompt
-
-    with progress_bar() as progress:
-        a, b, *others = (bg.read_rollouts(x, progress=progress) for x in (first[0], second[0], *also))
-        found = compare_by_prompt(a, b, others=others, at=step)
     output.show(found)

@@ -15,8 +15,7 @@ from bayes_grpo.cli.printing import progress_bar
 from bayes_grpo.common.errors import BayesGrpoError, SettingError
 
 if TYPE_CHECKING:
-    from bayes_grpo import AnalysisSettings, Backtest, Run
-    from bayes_grpo.analysis.result import Part
+    from bayes_grpo import Backtest
 
 _PATHS = 2000
 
@@ -87,7 +86,7 @@ def forecast(
         seed=seed,
         reference_runs=options.references_or_nearby(reference_runs, log, reading) if part is None else None,
     )
-    from bayes_grpo.analysis.result import decision_action
+    from bayes_grpo.analysis.result import Part, decision_action
 
     with progress_bar() as progress:
         found = bg.analyze(run, ("diagnosis", "forecast"), settings=settings, progress=progress)
@@ -100,7 +99,10 @@ def forecast(
         stop = None if decision is None else decision.recommended
         events = {} if stop is None else {"recommended stop": stop}
         output.save(lambda: bg.plot_forecast(ahead.forecast, bg.view(summary).answer, reach=reach or (), events=events))
-    parts = _half_way(run, settings) if output.details and not output.json_ else {}
+    parts: dict[str, Part[Any]] = {}
+    if output.details and not output.json_:  # how the forecast from the middle of the log fared
+        half_way = {"origins": (0.5,), "signal": signal, "seed": seed, "regimes": settings.regimes}
+        parts["Backtest"] = Part.of(lambda: bg.backtest(run, **half_way))
     around = options.OtherParts(
         run=run,
         diagnosis=found.diagnosis.value,
@@ -110,15 +112,6 @@ def forecast(
     )
     output.show(summary, around, then={"decision": decision})
     options.end_unless_converged(not ahead.forecast.not_converged)
-
-
-def _half_way(run: Run, settings: AnalysisSettings) -> dict[str, Part[Any]]:
-    """The forecast from the middle of the log, scored against the last value by the rows that came since."""
-    from bayes_grpo.analysis.result import Part
-
-    s = settings
-    made = Part.of(lambda: bg.backtest(run, origins=(0.5,), signal=s.signal, seed=s.seed, regimes=s.regimes))
-    return {"Backtest": made}
 
 
 def _backtest(

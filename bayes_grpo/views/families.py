@@ -38,6 +38,8 @@ def sweep_document(f: Sweep) -> Document:
     tone: Tone = "" if known else "doubt"
     if not f.converged:
         tone = "alarm"
+    named = "; ".join(x.sentence for x in f.named)
+    points = (Point("Settings from file names", f"{named}."),) if named else ()
     return Document(
         title=", ".join(f.vary),
         about=f"{len(f.runs)} runs, {f.signal}, varied: {', '.join(f.vary)}",
@@ -46,7 +48,7 @@ def sweep_document(f: Sweep) -> Document:
         why=sentence_case(f.effects_sentence, 900),
         do=_next_step(f),
         tone=tone,
-        points=(*_named(f), Point("Repetitions", f.repetition_sentence)),
+        points=(*points, Point("Repetitions", f.repetition_sentence)),
         table=_exponents(f) if f.exponents else _runs(f),
         plot=Drawing(partial(plot_sweep, f), f"Curves of the runs. {answer}", ratio=0.5),
         sections=(section("Cautions", *f.cautions, tone="doubt"),),
@@ -71,11 +73,6 @@ def _runs(f: Sweep) -> Tabular:
     )
     heads = ("run", *f.vary, "first", "last", "best", "at step")
     return table("Runs, the highest last reward first", heads, rows, LEVELS_NOTE)
-
-
-def _named(f: Sweep) -> tuple[Point, ...]:
-    text = "; ".join(x.sentence for x in f.named)
-    return (Point("Settings from file names", f"{text}."),) if text else ()
 
 
 def _exponents(f: Sweep) -> Tabular:
