@@ -16,13 +16,9 @@ from bayes_grpo.common.text import plain
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a table.
+    """A cell of a table: text, right-aligned if it is a ``number``, emphasized by ``mark``.
 
-    Attributes:
-        text: Its text.
-        term: Entry of the glossary that explains it; "" for none.
-        number: Whether it is aligned to the right.
-        mark: Whether it is emphasized.
+    ``term`` is the entry of the glossary that explains it; "" for none.
     """
 
     text: str
@@ -33,14 +29,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Tabular:
-    """A table.
-
-    Attributes:
-        caption: What it holds, one line.
-        columns: Heads of the columns.
-        rows: Rows of cells.
-        note: How to read it, one line.
-    """
+    """A table: what it holds, heads of the columns, rows of cells, and how to read it, one line."""
 
     caption: str
     columns: tuple[Cell, ...]
@@ -79,14 +68,10 @@ def chance(p: float) -> Cell:
 
 
 def table(caption: str, heads: Sequence[str | Cell], rows: Iterable[Sequence[object]], note: str = "") -> Tabular:
-    """A table.
+    """A table; a column without any text is left out.
 
-    Args:
-        caption: What it holds, one line.
-        heads: Heads of the columns.
-        rows: Rows; of each value a cell is a cell already, an interval becomes its median and ends, a number a
-            number, and anything else text. A column without any text is left out.
-        note: How to read it, one line.
+    Of each value in ``rows`` a cell is a cell already, an interval becomes its median and ends, a number a number, and
+    anything else text.
     """
     columns = tuple(x if isinstance(x, Cell) else Cell(x) for x in heads)
     lines = [tuple(map(_cell, row)) for row in rows]
@@ -134,11 +119,8 @@ class Section:
     """Part of a document that is read on request: ``--details`` on a terminal, folded on a page.
 
     Attributes:
-        title: Heading.
         lines: Sentences, after the tables on a page.
         lead: The answer, before everything else; "" without.
-        tables: Tables.
-        plots: Figures.
         tone: How it is marked.
         missing: Why it could not be computed; then there is nothing else.
         terms: Entries of the glossary that it needs besides those of its tables.
@@ -206,10 +188,8 @@ class Document:
         status: Status of a run, one word; "" where there is none.
         chance: Probability of the status; None where there is none.
         tone: How the answer is marked.
-        points: Further answers, for a page.
-        plot: The figure below them.
-        table: The one table of the first screen.
-        sections: Everything else.
+        points: Further answers, for a page; ``plot`` is the figure below them.
+        table: The one table of the first screen; ``sections`` are everything else.
         assumed: What was assumed, one line.
         unchecked: What could not be checked or limits the answer, one line.
         docs: Page of the documentation that explains it, such as "how/fit".

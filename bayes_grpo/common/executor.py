@@ -32,13 +32,7 @@ WORKER_TASKS = 50
 
 
 class TaskOutcome(NamedTuple):
-    """Result of one task.
-
-    Attributes:
-        place: Index of its argument.
-        value: What the function returned; None where it failed.
-        error: What it raised, or a `WorkerError` where its process died; None where it succeeded.
-    """
+    """Result of one task: index of its argument, and what it returned, or what it raised (`WorkerError` if it died)."""
 
     place: int
     value: Any
@@ -51,11 +45,8 @@ def outcomes(
 ) -> Iterator[Iterator[TaskOutcome]]:
     """Does a task with every argument, and gives the outcomes as they come. Leaving the block ends what still runs.
 
-    Args:
-        task: Function at the top level of a module.
-        arguments: Its arguments.
-        jobs: Worker processes; with 1 the tasks run in this process, one after another.
-        executor: Where to run the tasks instead; it stays open.
+    The task is a function at the top level of a module. With one job the tasks run in this process, one after another;
+    an executor that is given stays open.
 
     Raises:
         SettingError: An impossible number of processes.

@@ -35,8 +35,7 @@ def file_and_run(name: str) -> tuple[str, str]:
 def atomic_write(path: str | Path) -> Iterator[Path]:
     """Yields a temporary path next to ``path`` and moves it into place once the block succeeds.
 
-    Args:
-        path: Path of the file. An existing file is replaced, and stays unchanged if the block fails.
+    An existing file is replaced, and stays unchanged if the block fails.
 
     Raises:
         OutputError: The path is not writable.

@@ -16,14 +16,7 @@ SURELY_BETTER = 0.95
 
 
 class Interval(NamedTuple):
-    """Median and equal-tailed interval of some draws.
-
-    Attributes:
-        median: Median.
-        low: Lower end.
-        high: Upper end.
-        level: Probability inside.
-    """
+    """Median and equal-tailed interval of some draws, and the probability inside."""
 
     median: float
     low: float
@@ -73,12 +66,9 @@ def rounded(value: float) -> float:
 
 
 def span_text(draws: Any, form: str = ".2g", level: bool = True) -> str:
-    """Median and interval in words, or the median alone where all three print alike; 0 for a number of rounding's size.
+    """Median and interval of draws in words, or the median alone where all three print alike.
 
-    Args:
-        draws: Draws of any shape, or their interval.
-        form: Format of its numbers.
-        level: Whether to name the interval's level; a clause names it once.
+    A number of rounding's size is 0. A clause names the interval's level once.
     """
     found = draws if isinstance(draws, Interval) else interval(draws)
     median, low, high = map(rounded, found[:3])

@@ -113,15 +113,9 @@ def reward_words(signal: str) -> str:
 
 @dataclass(frozen=True)
 class About:
-    """Which rows of which run a result is about.
+    """Which rows of which run a result is about; the signal is "reward" or "eval_reward".
 
-    Attributes:
-        run: Name of the run.
-        signal: "reward" or "eval_reward".
-        rows: Number of rows.
-        first_step: Step of the first row.
-        last_step: Step of the last row.
-        source: Where the run was read from; "" where a result does not keep it.
+    The source is where the run was read from; "" where a result does not keep it.
     """
 
     run: str
@@ -142,8 +136,6 @@ class LogSubject:
     """Which log a result is about, where it looks at all signals.
 
     Attributes:
-        name: Name of the run.
-        source: Where it was read from.
         format: What the log was read as.
         log_hash: Hash of its bytes.
         rows: Number of training rows.
@@ -151,7 +143,6 @@ class LogSubject:
         first_step: First step of either.
         last_step: Last step of either.
         up_to_step: Step up to which the log was looked at, as if it were now; None for all of it.
-        interval_level: Probability inside the intervals.
     """
 
     name: str
@@ -169,12 +160,10 @@ class LogSubject:
 def frame_of(rows: Iterable[Any], index: str | list[str], columns: Iterable[str] = ()) -> pd.DataFrame:
     """A table of records, numbers as they are: NaN and infinity stay.
 
-    Args:
-        rows: Records with the same fields: mappings, dataclasses, or results (`Result.contents`).
-            An `Interval` under ``name`` becomes the columns ``name`` (its median), ``name_low`` and ``name_high``; the
-            probability inside it stands in the table's ``attrs["interval_level"]``.
-        index: Field, or fields, that name a row.
-        columns: Columns of a table without rows.
+    Records have the same fields: mappings, dataclasses, or results (`Result.contents`). An `Interval` under ``name``
+    becomes the columns ``name`` (its median), ``name_low`` and ``name_high``; the probability inside it stands in the
+    table's ``attrs["interval_level"]``. The index is the field, or fields, that name a row; a table without rows has
+    ``columns``.
     """
     import pandas as pd
 

@@ -38,12 +38,8 @@ def spawn(seed: int, n: int) -> tuple[int, ...]:
 def smoothed_weights(log_weight: np.ndarray, efficiency: float) -> tuple[np.ndarray, np.ndarray]:
     """Weights whose largest ones are replaced by quantiles of a generalised Pareto distribution, and its shape k-hat.
 
-    Args:
-        log_weight: Logarithms of the weights up to a constant, shape (..., n).
-        efficiency: Effective over actual number of the draws that are weighted.
-
-    Returns:
-        Normalised weights, shape (..., n); and shapes (...), NaN where the tail is far from such a distribution.
+    Of logarithms of weights up to a constant, shape (..., n), and the effective over the actual number of the draws.
+    Normalised weights of that shape; and shapes (...), NaN where the tail is far from such a distribution.
     """
     n = log_weight.shape[-1]
     size = 3.0 * math.sqrt(n / efficiency) if n * efficiency > 225 else n / 5.0

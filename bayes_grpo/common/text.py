@@ -65,14 +65,7 @@ def amount(value: float) -> str:
 
 
 class StepName(NamedTuple):
-    """A step as a log counts it.
-
-    Attributes:
-        step: The step.
-        counter: What counts it: "step", or "row" where the log has no steps.
-        second: Name of a second counter of the log; "" without one.
-        second_value: What that counts there.
-    """
+    """A step as a log counts it, by "step", or by "row" where the log has no steps; and by a second counter if any."""
 
     step: float
     counter: str = "step"

@@ -30,15 +30,7 @@ class _Element(NamedTuple):
 
 
 def log_likelihood(space: StateSpace, y: Array) -> Array:
-    """Log density of the logged rows, by an associative scan.
-
-    Args:
-        space: The regime on the rows.
-        y: Logged rewards, shape (T,); NaN = missing.
-
-    Returns:
-        The log density, a scalar, equal to `bayes_grpo.dynamics.kalman.log_likelihood` up to rounding.
-    """
+    """Log density of the logged rows, equal to `bayes_grpo.dynamics.kalman.log_likelihood` up to rounding."""
     d = dense(space, y.shape[0])
     present = jnp.isfinite(y)
     value = jnp.where(present, y, 0.0) - d.offset

@@ -69,15 +69,10 @@ class OscillatorStep(NamedTuple):
 
 
 def oscillator_step(a: Array, b: Array, t: Array) -> OscillatorStep:
-    """Exact transition and noise covariance over a step of the oscillator.
+    """Exact transition of the oscillator over a step, and its noise covariance per unit of diffusion.
 
-    Args:
-        a: Damping over mass, 1/step; any sign.
-        b: Stiffness over mass, 1/step²; zero allowed (learning rate decayed to zero).
-        t: Length of the step, in optimizer steps, ≥ 0; the three broadcast against each other.
-
-    Returns:
-        The step's transition and its noise covariance per unit of diffusion.
+    ``a`` is damping over mass, 1/step, of any sign; ``b`` stiffness over mass, 1/step², zero where the learning rate
+    has decayed to zero; ``t`` the length of the step in optimizer steps, ≥ 0. The three broadcast against each other.
     """
     a, b, t = jnp.broadcast_arrays(a, b, t)
     return _step_from_impulse(a, b, _impulse(a, b, t))
@@ -186,14 +181,9 @@ class RelaxationStep(NamedTuple):
 
 
 def relaxation_step(rate: Array, t: Array) -> RelaxationStep:
-    """Exact transition and noise covariance over a step of first-order relaxation.
+    """Exact transition of first-order relaxation over a step, and its noise covariance per unit of diffusion.
 
-    Args:
-        rate: Relaxation rate, 1/step; any sign.
-        t: Length of the step, in optimizer steps, ≥ 0.
-
-    Returns:
-        The step's transition and its noise covariance per unit of diffusion.
+    ``rate`` is the relaxation rate, 1/step, of any sign; ``t`` the length of the step in optimizer steps, ≥ 0.
     """
     rate, t = jnp.broadcast_arrays(rate, t)
     x = rate * t

@@ -36,10 +36,8 @@ from bayes_grpo.dynamics.state_space import (
 class Moments(NamedTuple):
     """Mean and covariance of a state of n components, as a loop carries them.
 
-    Attributes:
-        mean: n arrays.
-        upper: Covariances on and above the diagonal, row by row, n (n + 1) / 2 arrays. A loop that carries each pair of
-            mirrored ones takes a third longer, and so does its gradient.
+    ``upper`` are the covariances on and above the diagonal, row by row, n (n + 1) / 2 arrays. A loop that carries each
+    pair of mirrored ones takes a third longer, and so does its gradient.
     """
 
     mean: Vector
@@ -119,13 +117,8 @@ def as_arrays(entries: Vector) -> Vector:
 def kalman_step(space: StateSpace, before: Moments, y: Array) -> tuple[Moments, Any]:
     """One row: from the prediction of the state before it to that of the state after it.
 
-    Args:
-        space: The state space on this row, see `over_rows`.
-        before: Moments of the state before the row.
-        y: Logged reward, a scalar; NaN = missing.
-
-    Returns:
-        Moments of the state after the row; and the row's innovation, its variance and the gain.
+    ``space`` is the state space on this row, see `over_rows`. Gives the moments of the state after the row; and the
+    row's innovation, its variance and the gain.
     """
     present = jnp.isfinite(y)
     n = space.size
@@ -249,20 +242,15 @@ def filter_rows(space: StateSpace, y: Array) -> Filtered:
 def _backwards(
     space: StateSpace, y: Array, filtered: Filtered, read: Callable[..., Any]
 ) -> tuple[tuple[Vector, Matrix], Any]:
-    """The disturbance smoother: one pass back over the rows.
+    """The disturbance smoother: one pass back over the rows, from the result of `filter_rows` on them.
 
-    Args:
-        space: The state space.
-        y: Logged rewards, shape (T,); NaN = missing.
-        filtered: Result of `filter_rows` on them.
-        read: Takes a row's state space, the predicted state before it, its covariance, ρ and M, and r before the row.
-            ρ = (r, u) are the smoothed disturbances of the state after the row and of the row over their covariance,
-            M is their precision. With ``C`` the covariance of all rows and ``x`` their distance from the mean,
-            ``u = [C⁻¹x]ᵢ`` and M's last entry is ``[C⁻¹]ᵢᵢ``, so that leave-one-out needs no second pass (de Jong 1989,
-            https://doi.org/10.1080/01621459.1989.10478870).
+    ``read`` takes a row's state space, the predicted state before it, its covariance, ρ and M, and r before the row. ρ
+    = (r, u) are the smoothed disturbances of the state after the row and of the row over their covariance, M is their
+    precision. With ``C`` the covariance of all rows and ``x`` their distance from the mean, ``u = [C⁻¹x]ᵢ`` and M's
+    last entry is ``[C⁻¹]ᵢᵢ``, so that leave-one-out needs no second pass (de Jong 1989,
+    https://doi.org/10.1080/01621459.1989.10478870).
 
-    Returns:
-        r of the state before the first row and its precision, n and n × n scalars; and what was read of every row.
+    Gives r of the state before the first row and its precision, n and n × n scalars; and what was read of every row.
     """
     varying, at = over_rows(space)
     size = space.size
@@ -288,13 +276,7 @@ def _backwards(
 def smooth(space: StateSpace, y: Array, filtered: Filtered | None = None) -> Smoothed:
     """Fixed-interval smoother and leave-one-out conditionals, by the disturbance smoother, in one pass back.
 
-    Args:
-        space: The regime on the rows.
-        y: Logged rewards, shape (T,); NaN = missing.
-        filtered: Result of `filter_rows` on the same input, to spare its repetition.
-
-    Returns:
-        Smoothed latent rewards, leave-one-out conditionals and the smoothed initial state.
+    ``filtered`` is the result of `filter_rows` on the same input, to spare its repetition.
     """
     found = filter_rows(space, y) if filtered is None else filtered
     first, (latent, latent_var, u, d) = _backwards(space, y, found, _latent)

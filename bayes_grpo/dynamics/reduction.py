@@ -45,18 +45,9 @@ class OscillatorCoefficients(NamedTuple):
 
 
 def effective_learning_rate(learning_rate: Any, momentum: Any, convention: MomentumConvention) -> Any:
-    """Step size that multiplies a fresh gradient: η for heavy ball, (1 − β) η for a moving average.
+    """Step size that multiplies a fresh gradient: η for "heavy_ball" (v = μv + g), (1 − β) η for "ema".
 
-    Args:
-        learning_rate: η.
-        momentum: μ or β, in [0, 1).
-        convention: "heavy_ball" (v = μv + g) or "ema" (v = βv + (1 − β)g, also Adam).
-
-    Returns:
-        The effective step size.
-
-    Raises:
-        SettingError: The convention is unknown.
+    A moving average is v = βv + (1 − β)g, also Adam's.
     """
     if convention not in get_args(MomentumConvention):
         raise SettingError(f"momentum convention: expected heavy_ball or ema, found {convention!r}")
@@ -70,20 +61,11 @@ def oscillator_coefficients(
     lag: Any = 0.0,
     convention: MomentumConvention = "heavy_ball",
 ) -> OscillatorCoefficients:
-    """Mass, damping and stiffness in closed form.
+    """Mass, damping and stiffness in closed form; arrays broadcast.
 
-    The mass is the continuum's (1 + μ)/2 rather than the looser μ: at μ = 0.9 it puts the onset of
-    oscillation within 0.1% of the discrete one, μ alone within 6%.
-
-    Args:
-        learning_rate: η.
-        curvature: K, per unit learning rate and step.
-        momentum: μ or β, in [0, 1).
-        lag: Age τ of the gradient in optimizer steps (`mean_lag` times the lag exposure).
-        convention: How momentum scales the step.
-
-    Returns:
-        The coefficients; arrays broadcast.
+    The mass is the continuum's (1 + μ)/2 rather than the looser μ: at μ = 0.9 it puts the onset of oscillation within
+    0.1% of the discrete one, μ alone within 6%. The curvature K is per unit learning rate and step; the lag is the age
+    τ of the gradient in optimizer steps (`mean_lag` times the lag exposure).
     """
     stiffness = effective_learning_rate(learning_rate, momentum, convention) * curvature
     mass = (1.0 + momentum) / 2.0 + stiffness * lag**2 / 2.0
@@ -166,15 +148,7 @@ def spectral_radius(
 ) -> float:
     """Growth factor *per optimizer step* of the slowest-decaying mode; below 1 is stable.
 
-    Args:
-        gain: g = η K (effective learning rate), ≥ 0.
-        momentum: μ, in [0, 1).
-        refresh_interval: K_ref, whole optimizer steps, at least 1.
-        lag_model: "delay" or "hold".
-        lag_exposure: In [0, 1].
-
-    Returns:
-        The spectral radius; for hold the K_ref-th root of the cycle's.
+    Of the gain g = η K (effective learning rate), ≥ 0; for hold it is the K_ref-th root of the cycle's.
 
     Raises:
         SettingError: A setting is out of range.

@@ -42,13 +42,9 @@ def draw_rows(space: StateSpace, y: Array, noise: Array) -> tuple[Array, Array]:
 
 
 def state_before(space: StateSpace, y: Array, first: Array, noise: Vector) -> Vector:
-    """Draws the state before a row given all rows before it, n entries.
+    """Draws the state before a row given all rows before it, n entries, from n standard normal numbers.
 
-    Args:
-        space: The regime on the rows.
-        y: Logged rewards, shape (T,); NaN = missing.
-        first: Index of the row, an integer scalar, so that it may change from call to call of a compiled program.
-        noise: n standard normal numbers.
+    ``first`` is the index of the row, an integer scalar that may change from call to call of a compiled program.
     """
     varying, at = over_rows(space)
 
@@ -67,16 +63,12 @@ def drawn_state(mean: Vector, cov: Matrix, noise: Vector) -> Vector:
 def propagate(space: StateSpace, start: Vector, first: Array, last: Array, noise: Array) -> tuple[Array, ...]:
     """Carries a state over rows with their noise.
 
-    Args:
-        space: The regime.
-        start: State before the first of them, n entries.
-        first: Index of the first of them, an integer scalar.
-        last: Index behind the last of them, an integer scalar.
-        noise: Standard normal numbers, those of the state and of the measurement, shape (T, n + 2).
+    ``start`` is the state before the first of them, n entries; ``first`` the index of that row and ``last`` the one
+    behind the last, integer scalars; the noise of states and measurements are standard normal numbers of shape (T, n +
+    2).
 
-    Returns:
-        Latent reward of each row; its expectation from the same first state, without the noise to come; and what a
-        logged row would show. Of shape (T,) each, 0 outside the rows.
+    Gives the latent reward of each row; its expectation from the same first state, without the noise to come; and what
+    a logged row would show. Of shape (T,) each, 0 outside the rows.
     """
     n = space.size
     varying, at = over_rows(space)

@@ -134,13 +134,9 @@ def symmetric_product(f: Matrix, p: Matrix) -> Matrix:
 
 
 def square_root(cov: Matrix) -> Matrix:
-    """A square root of a covariance that may be singular (a state that starts at rest has no variance).
+    """A lower triangular root of a covariance that may be singular (a state that starts at rest has no variance).
 
-    Args:
-        cov: n × n entries; structural zeros stay zeros.
-
-    Returns:
-        Lower triangular, n × n entries.
+    Of n × n entries; structural zeros stay zeros.
     """
     n = len(cov)
     largest = jnp.max(jnp.stack([jnp.abs(jnp.asarray(cov[i][i], float)) for i in range(n)]))

@@ -107,11 +107,7 @@ def measurement_var(values: Mapping[str, Array], rows: Rows) -> Entry:
 def with_level(moments: tuple[Vector, Matrix], row: WindowRow, values: Mapping[str, Array], rows: Rows) -> StateSpace:
     """State space (process, level) on the rows of a process about a constant level.
 
-    Args:
-        moments: Mean and covariance of the first state, the level last.
-        row: The process on every row.
-        values: Holds "observation_sd".
-        rows: Rows of the log.
+    ``moments`` are mean and covariance of the first state, the level last; ``row`` is the process on every row.
     """
     none = (0.0,) * len(row.observation)
     return StateSpace(
@@ -170,11 +166,8 @@ def window_row(rows: Rows, step: Callable[[Array], WindowRow], over_gap: Callabl
 def first_order_row(rate: Array, diffusion: Array, rows: Rows, gap_rate: Array | None = None) -> WindowRow:
     """Every row of x' + rate x = sqrt(diffusion) dW/dt, a process of one component.
 
-    Args:
-        rate: Relaxation rate, 1/step, for all rows or for each; any sign.
-        diffusion: reward²/step, likewise.
-        rows: Rows of the log.
-        gap_rate: Relaxation rate over the gaps where it differs.
+    The relaxation rate, 1/step, of any sign, and the diffusion, reward²/step, are for all rows or for each; over gaps
+    the rate may differ.
     """
 
     def over(rate: Array, t: Array) -> WindowRow:
@@ -224,9 +217,8 @@ class TrendRegime(Regime):
 class RowTimes(NamedTuple):
     """When the rows happen on a clock that starts with the log, in steps or in steps weighted by learning rate.
 
-    Attributes:
-        nodes: Quadrature nodes of every row's window, shape (nodes, T); one node where rows are instantaneous.
-        gap_middle: Middle of the gap before every row, shape (T,); None without gaps.
+    ``nodes`` are quadrature nodes of every row's window, shape (nodes, T), one where rows are instantaneous;
+    ``gap_middle`` is the middle of the gap before every row, shape (T,), None without gaps.
     """
 
     nodes: Array
@@ -264,13 +256,9 @@ def fluctuation_rows(
 ) -> WindowRow:
     """The fluctuation on the rows.
 
-    Args:
-        values: Holds "fluctuation_time" and "fluctuation_sd".
-        rows: Rows of the log.
-        slope: f' at the middle of every row, 1/step. With it the fluctuation starts at 0, because the regime then
-            starts from the latent reward itself; without it, it starts stationary, which is noise of the first row, so
-            that the unforced curve is free of it.
-        gap_slope: f' at the middle of every gap.
+    ``slope`` is f' at the middle of every row, 1/step, and ``gap_slope`` that of every gap. With it the fluctuation
+    starts at 0, because the regime then starts from the latent reward itself; without it, it starts stationary, which
+    is noise of the first row, so that the unforced curve is free of it.
     """
     rate = 1.0 / values["fluctuation_time"]
     variance = values["fluctuation_sd"] ** 2

@@ -223,10 +223,8 @@ def _keys(key: Any, shape: tuple[int, ...]) -> Array:
 def _check_handlers(derived: Sequence[str], integrated: Sequence[str]) -> None:
     """Raises `SettingError` where a handler sets a parameter that is no sample site: NumPyro would ignore it.
 
-    Args:
-        derived: Parameters whose site is deterministic; `substitute` sets those, and a handler that sets their normal
-            coordinates too is right.
-        integrated: Parameters without any site.
+    ``derived`` parameters have a deterministic site: `substitute` sets those, and a handler that sets their normal
+    coordinates too is right. ``integrated`` ones have none.
     """
     for handler in primitives._PYRO_STACK:
         if isinstance(handler, numpyro.handlers.condition | numpyro.handlers.do):

@@ -69,11 +69,7 @@ def tabulated(parameter: Parameter, distribution: Any) -> Prior:
 
 
 def point(parameter: Parameter, value: float) -> Prior:
-    """The prior that fixes a parameter at a value; in its coordinate all quantiles are equal.
-
-    Raises:
-        PriorError: The value is not finite or not one of the parameter's.
-    """
+    """The prior that fixes a parameter at a value; in its coordinate all quantiles are equal."""
     u = _inverse(parameter, value) if math.isfinite(value) else None
     if u is None:
         values = {"is positive": "above 0", "lies between 0 and 1": "between 0 and 1"}.get(_domain(parameter), "finite")
@@ -156,16 +152,10 @@ def _domain(parameter: Parameter) -> str:
 
 
 def resolve_priors(regime: Regime, table: Series, overrides: Mapping[str, Any] | None = None) -> dict[str, Prior]:
-    """Default priors of a regime for a log, with the user's overrides in their place.
+    """Default priors of a regime for a log, in the order of its parameters, with the user's in their place.
 
-    Args:
-        regime: The regime.
-        table: Rows of the log, for their scale and length.
-        overrides: Parameter name → `Prior`, or a pair (median, spread), or a mapping with these keys, or a NumPyro
-            distribution over the parameter's values; a number or ``Delta`` fixes the parameter.
-
-    Returns:
-        Parameter name → prior, in the order of the regime's parameters.
+    An override is a `Prior`, a pair (median, spread), a mapping with these keys, or a NumPyro distribution over the
+    parameter's values; a number or ``Delta`` fixes the parameter.
 
     Raises:
         PriorError: An override names no parameter of the regime or has impossible numbers.

@@ -159,12 +159,8 @@ def first_values(y: Array | np.ndarray, count: int) -> np.ndarray:
 def followed_by(past: Rows, rows: Series, grid: FutureGrid) -> Rows:
     """Arrays of a log's rows with future ones after them, which have no values.
 
-    Some coordinates refer to the log's length: they keep the meaning that they had when the regime was fitted.
-
-    Args:
-        past: Arrays on which the regime was fitted.
-        rows: The log's rows.
-        grid: The rows to come.
+    Some coordinates refer to the log's length: they keep the meaning that they had when the regime was fitted on
+    ``past``.
     """
     longer = shared(rows.extended(grid.step, grid.window, grid.rate, grid.weight))
     speed = longer.start_speed if past.start_speed is None else past.start_speed

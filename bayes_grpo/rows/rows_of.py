@@ -208,12 +208,7 @@ def outliers(y: np.ndarray, variance: np.ndarray) -> np.ndarray:
     They are so rare and so far that there is no doubt which rows they are: each is given the measurement variance at
     which it is an ordinary row. A step, a collapse or a swing is not one: there a row agrees with the rows on one side.
 
-    Args:
-        y: Rows, shape (n,).
-        variance: Their relative measurement variance, shape (n,).
-
-    Returns:
-        Robust standard deviations, shape (n,).
+    From rows and their relative measurement variance, shape (n,), robust standard deviations of that shape.
     """
     n, none = len(y), np.zeros(len(y))
     if n < OUTLIER_MIN_ROWS:

@@ -71,13 +71,7 @@ def schedule_of(
     schedule: str | None = None,
     total_steps: float | None = None,
 ) -> RemainingRate:
-    """The schedule from the last row on.
-
-    Args:
-        table: Rows of the run.
-        settings: The run's settings by name; "schedule" is "logged", "constant", "linear", "cosine" or None.
-        schedule: Schedule of the remaining steps by the user: "constant", "linear" or "cosine"; it takes precedence.
-        total_steps: Planned length of the run by the user, likewise.
+    """The schedule from the last row on; what the user gives takes precedence over the run's settings.
 
     Raises:
         SettingError: An unknown schedule, a decay without its length, or a length that the log has passed.

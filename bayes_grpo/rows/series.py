@@ -67,11 +67,9 @@ class NoiseLevel(NamedTuple):
 
 
 class ExpectedNoise(NamedTuple):
-    """Standard deviation that a row is expected to have, before the rows themselves are looked at.
+    """Standard deviation of a row before the rows themselves are looked at, in the unit of the reward.
 
-    Attributes:
-        sd: The standard deviation, in the unit of the reward.
-        at_least: Whether rows may well be noisier, as where only the spread within groups is known.
+    Rows may well be noisier ``at_least`` where only the spread within groups is known.
     """
 
     sd: float
@@ -161,13 +159,10 @@ class Series:
         rate: np.ndarray | None = None,
         weight: np.ndarray | None = None,
     ) -> Series:
-        """The rows, and later ones without a value.
+        """The rows, and later ones without a value, which end at increasing steps of shape (h,).
 
-        Args:
-            step: Steps at which they end, shape (h,), increasing.
-            window: Steps averaged into each, shape (h,); as the log's rows if None, as far as there is room.
-            rate: Learning rate over the reference one, shape (h,); the last one if None.
-            weight: Completions of each over the typical number, shape (h,); 1 if None.
+        Without other columns of shape (h,), windows are as the log's, as far as there is room, the learning rate stays
+        at the last one, and weights are 1.
         """
         room = np.diff(step, prepend=self.step[-1])
         new = {
@@ -198,12 +193,7 @@ def is_share(values: np.ndarray) -> bool:
 
 
 class Blocks(NamedTuple):
-    """Blocks of neighboring rows, of nearly equal size.
-
-    Attributes:
-        start: Index of the first row of each block, shape (b,).
-        size: Rows of each block, shape (b,), floats.
-    """
+    """Blocks of neighboring rows, of nearly equal size: index of the first row, and number of rows, shape (b,) each."""
 
     start: np.ndarray
     size: np.ndarray
@@ -225,11 +215,6 @@ def row_blocks(n: int, limit: int) -> Blocks:
 
 
 def stretches(holds: np.ndarray, least: int = 1) -> list[tuple[int, int]]:
-    """First and last place of every stretch in which a condition holds.
-
-    Args:
-        holds: Shape (n,).
-        least: Length of a stretch that counts.
-    """
+    """First and last place of every stretch in which a condition of shape (n,) holds ``least`` times at least."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], holds, [False]]).astype(int)))
     return [(int(a), int(b) - 1) for a, b in edges.reshape(-1, 2) if b - a >= least]

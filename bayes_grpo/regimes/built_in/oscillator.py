@@ -141,13 +141,8 @@ def second_order_space(
 ) -> StateSpace:
     """State space (x, velocity, fixed point) of x'' + a x' + b x = forcing on the rows.
 
-    Args:
-        a: Damping over mass, 1/step, for all rows or for each.
-        b: Stiffness over mass, 1/step², likewise.
-        diffusion: Of the velocity, reward²/step³, likewise.
-        values: Holds "observation_sd".
-        marginalized: (mean, sd) of "fixed_point" and "initial_reward".
-        rows: Rows of the log.
+    ``a`` is damping over mass, 1/step, ``b`` stiffness over mass, 1/step², ``diffusion`` that of the velocity,
+    reward²/step³, for all rows or for each.
     """
 
     def over(t: Array) -> WindowRow:
