@@ -41,12 +41,7 @@ A break has its own limit (`bayes_grpo.comparison.changes.CLEAR_FACTOR`)."""
 
 
 class Residuals(NamedTuple):
-    """Standardized residuals at posterior draws.
-
-    Attributes:
-        innovation: One-step-ahead residual over its sd, given the draw and the rows before, shape (draws, n).
-        loo: Residual over its sd given the draw and all other rows, shape (draws, n).
-    """
+    """Standardized residuals at posterior draws, shape (draws, n): one step ahead, and given all other rows."""
 
     innovation: Any
     loo: Any
@@ -79,17 +74,7 @@ class CheckLine:
 
 @dataclass(frozen=True, eq=False)
 class Check(Result):
-    """Results of the checks of a fitted regime.
-
-    Attributes:
-        sentence: The verdict.
-        findings: The four checks.
-        prior: Runs drawn from the priors, next to the logged rows.
-        residuals: Standardized residuals at posterior draws, for pictures.
-        about: Which rows were fitted.
-        regime: Name of the regime.
-        converged: Whether the sampler of the checked fit passed its own checks.
-    """
+    """Results of the checks of a fitted regime; ``residuals`` are for pictures."""
 
     sentence: str
     findings: tuple[CheckLine, ...]
@@ -189,8 +174,7 @@ def check(fit: Fit) -> Check:
             "log more often or wait for more steps"
         )
     residuals = residuals_of(fit.as_draws)
-    table = fit.as_draws.rows
-    findings = findings_of(residuals, table.step, table.y)
+    findings = findings_of(residuals, fit.step(), fit.observed())
     return Check(
         sentence=check_sentence(findings, fit.regime.name, n),
         findings=findings,

@@ -18,11 +18,7 @@ _ONE = threading.RLock()
 
 
 def arrow() -> tuple[Any, Any]:
-    """Pyarrow and its module for Parquet.
-
-    Raises:
-        MissingExtraError: It is not installed.
-    """
+    """Pyarrow and its module for Parquet; `MissingExtraError` where it is not installed."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -50,12 +46,12 @@ def nuts_kernels() -> Any:
 
 
 def scores() -> Any:
-    """ArviZ's leave-one-out and its comparison of models, imported where regimes are compared; 2 s the first time."""
+    """What ArviZ keeps a leave-one-out in, and its comparison of models; 2 s the first time."""
     with _ONE:
-        import arviz_base
         from arviz_stats.loo.compare import compare
-        from arviz_stats.loo.loo import loo
-    return arviz_base, loo, compare
+        from arviz_stats.utils import ELPDDataLOO
+        from xarray import DataArray
+    return ELPDDataLOO, DataArray, compare
 
 
 def module_names(package: ModuleType) -> list[str]:

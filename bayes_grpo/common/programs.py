@@ -18,12 +18,11 @@ import hashlib
 import os
 import platform
 import threading
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import fields, is_dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib import metadata
 from pathlib import Path
 from types import FunctionType
@@ -62,12 +61,9 @@ def accelerated() -> bool:
 def call(make: Any, options: tuple[Any, ...], *arguments: Any, rarely: bool = False) -> Any:
     """Results of a program for these arguments, as NumPy arrays; 64-bit.
 
-    Args:
-        make: Function of the options that returns the function to compile. Its text is kept where that returns arrays,
-            plain tuples and dictionaries.
-        options: Hashable.
-        *arguments: Arrays, or trees of arrays. Their shapes and types decide which program is taken.
-        rarely: Whether it runs a few times, so that compiling it costs more than its calls.
+    ``make`` takes the options, which are hashable, and returns the function to compile. Its text is kept where that
+    returns arrays, plain tuples and dictionaries. Shapes and types of the arguments, arrays or trees of them, decide
+    which program is taken. One that runs ``rarely`` costs more to compile than its calls.
     """
     with jax.enable_x64(True):  # a thread does not inherit the caller's setting
         program, leaves = _program(make, options, arguments, rarely)
@@ -86,7 +82,9 @@ def _program(
     leaves, treedef = jax.tree.flatten(arguments)
     types = (getattr(x, "dtype", None) or np.result_type(x) for x in leaves)  # NumPy cannot name JAX's random keys
     shapes = tuple(zip(map(np.shape, leaves), types, strict=True))
-    return _PROGRAMS.get(make, options, treedef, shapes, rarely=rarely), leaves
+    with _LOOKUP:  # of two threads that find none, each would make one
+        program = _cached_program(make, options, treedef, shapes, rarely=rarely)
+    return program.compiled(), leaves
 
 
 _CHUNK = 512
@@ -98,12 +96,8 @@ _BATCH = 64
 def over_draws(one: Any, options: tuple[Any, ...], draws: Any, *shared: Any, rarely: bool = False) -> Any:
     """Runs a program over any number of draws, in chunks of one size so that it compiles once.
 
-    Args:
-        one: Function of (*options, one draw, *shared) to compile.
-        options: Hashable.
-        draws: Arrays with a common leading axis, or a tree of them.
-        *shared: Arguments that are the same for all draws.
-        rarely: As for `call`.
+    ``one`` is a function of (*options, one draw, *shared); draws are arrays with a common leading axis, or a tree of
+    them.
     """
     draws = jax.tree.map(np.asarray, draws)
     total = len(jax.tree.leaves(draws)[0])
@@ -133,48 +127,31 @@ def _in_batches(one: Any, options: tuple[Any, ...], batch: int) -> Any:
 
 def forget_programs() -> None:
     """Releases all compiled programs; programs needed again are loaded from the cache on disk, in seconds."""
-    _PROGRAMS.clear()
+    _cached_program.cache_clear()
 
 
-class _Programs:
-    """The last `PROGRAMS` compiled programs; of several threads that ask for one, one compiles it.
+class _Program:
+    """A program for the shapes of its arguments; of several threads that ask for it, the first one compiles it."""
 
-    Attributes:
-        compiled: Number of programs that were compiled.
-    """
-
-    def __init__(self) -> None:
-        self.compiled = 0
-        self._kept: OrderedDict[Any, Future[Any]] = OrderedDict()
+    def __init__(
+        self, make: Any, options: tuple[Any, ...], treedef: Any, shapes: tuple[Any, ...], rarely: bool
+    ) -> None:
+        self._source = make, options, treedef, shapes
+        self._rarely = rarely
+        self._compiled: Any = None
         self._lock = threading.Lock()
 
-    def get(self, *program: Any, rarely: bool) -> Any:
-        key = *program, rarely
+    def compiled(self) -> Any:
         with self._lock:
-            future = self._kept.get(key)
-            mine = key not in self._kept
-            if future is None:
-                future = self._kept[key] = Future()
-                self.compiled += 1
-                if len(self._kept) > PROGRAMS:
-                    self._kept.popitem(last=False)
-            self._kept.move_to_end(key)
-        if mine:
-            try:
+            if self._compiled is None:
                 with compilation_cache() as folder:
-                    future.set_result(_lowered(*program, folder=folder).compile(compiler_options=_options(rarely)))
-            except BaseException as error:
-                with self._lock:
-                    self._kept.pop(key, None)
-                future.set_exception(error)
-        return future.result()
-
-    def clear(self) -> None:
-        with self._lock:
-            self._kept.clear()
+                    lowered = _lowered(*self._source, folder=folder)
+                    self._compiled = lowered.compile(compiler_options=_options(self._rarely))
+            return self._compiled
 
 
-_PROGRAMS = _Programs()
+_cached_program = lru_cache(PROGRAMS)(_Program)
+_LOOKUP = threading.Lock()
 
 
 def _options(rarely: bool) -> dict[str, Any] | None:

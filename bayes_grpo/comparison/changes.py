@@ -64,11 +64,8 @@ class SignalChange(NamedTuple):
 def find_changes(step: np.ndarray, value: np.ndarray) -> tuple[SignalChange, ...]:
     """Jumps and changes of slope of a signal, in the order in which they are found, three at most.
 
-    The first is among them even where it does not count (`CLEAR_FACTOR`).
-
-    Args:
-        step: Steps of the rows, shape (n,), increasing.
-        value: The signal, shape (n,), finite.
+    The first is among them even where it does not count (`CLEAR_FACTOR`). Steps, increasing, and finite values have the
+    shape (n,).
     """
     if len(value) < LEAST_CHANGE_ROWS or np.ptp(value) == 0.0:
         return ()

@@ -74,7 +74,7 @@ class ComparisonLine:
 
 
 class ComparisonVerdict(NamedTuple):
-    """ComparisonVerdict of a comparison: the main clause, and a further one with what joins it; "" without."""
+    """The main clause, and a further one with what joins it; "" without."""
 
     main: str
     joint: str = ""
@@ -99,8 +99,6 @@ class Comparison(Result):
         posteriors: Regime → draws by which it was weighed, for the regimes of the table.
         loo: Regime → leave-one-out scores.
         lfo: Regime → leave-future-out score of every block, where there are scores to be trusted.
-        about: Which rows were fitted.
-        seed: Seed that was used.
         not_converged: Regimes among those left out whose posterior no sampler reached.
     """
 
@@ -154,7 +152,7 @@ class Comparison(Result):
 
 
 def verdict_of(lines: tuple[ComparisonLine, ...], what: str) -> ComparisonVerdict:
-    """ComparisonVerdict of the comparison in words, from the table with the best regime first.
+    """The comparison in words, from the table with the best regime first.
 
     A regime is rejected where leave-one-out or leave-future-out is clearly worse. Leave-future-out can separate regimes
     that leave-one-out cannot.

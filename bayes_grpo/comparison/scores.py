@@ -14,7 +14,6 @@ that every row counts given the block's earlier rows too. A refit's default prio
 from __future__ import annotations
 
 import warnings
-from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +23,7 @@ from bayes_grpo.common import imports
 from bayes_grpo.common.errors import FitError, ParetoKWarning
 from bayes_grpo.common.sampling import seed_of, smoothed_weights
 from bayes_grpo.fitting.draws import Draws, SmoothedDraws, fast_posterior
-from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
+from bayes_grpo.fitting.sampling.adaptive import PARETO_K, ImportanceSettings
 from bayes_grpo.fitting.sampling.nuts import Convergence
 from bayes_grpo.fitting.sampling.target import log_likelihoods, target_of
 from bayes_grpo.regimes.base import Regime
@@ -50,7 +49,7 @@ class LeaveOneOut:
     """Leave-one-out scores of one regime.
 
     Attributes:
-        data: ArviZ's result, with the refitted rows in place (their Pareto k is 0).
+        data: ArviZ's `ELPDDataLOO`, with the refitted rows in place (their Pareto k is 0).
         refitted: Rows that were refitted exactly.
         unreliable: Rows whose Pareto k is too high and which were not refitted.
     """
@@ -59,71 +58,48 @@ class LeaveOneOut:
     refitted: tuple[int, ...]
     unreliable: tuple[int, ...]
 
-    @property
-    def pointwise(self) -> np.ndarray:
-        """Log predictive density of every row given all others, shape (n,)."""
-        return np.asarray(self.data.elpd_i)
-
 
 def leave_one_out(found: SmoothedDraws, *, refits: int = REFITS, seed: int = 0) -> LeaveOneOut:
     """PSIS-LOO of draws, with exact refits of rows whose Pareto k is too high.
 
-    A refit keeps the priors of the whole log: it is the same model without one row.
-
-    Args:
-        found: Smoothed draws.
-        refits: Refits at most.
-        seed: Seed of the refits.
-
-    Returns:
-        The scores. Where more rows fail than may be refitted, a `ParetoKWarning` is raised as a warning too.
+    A refit keeps the priors of the whole log: it is the same model without one row. Where more rows fail than may be
+    refitted, a `ParetoKWarning` is raised as a warning too.
     """
-    az, loo, _ = imports.scores()
+    data, array, _ = imports.scores()
     draws = found.draws
-    step = found.draws.rows.step
-    view = az.from_dict(
-        {"posterior": dict(draws.values), "log_likelihood": {"y": found.loo_log_density}},
-        dims={"y": ["step"]},
-        coords={"step": step},
-        sample_dims=["chain", "draw"],
-    )
-    efficiency = relative_efficiency(draws)
-    terms = view.log_likelihood["y"].transpose(..., "chain", "draw")
-    log_density = terms.values.reshape(*terms.shape[:-2], -1)
-    weight, shape = smoothed_weights(-log_density, efficiency)  # all rows at once; ArviZ takes them one by one
-    with warnings.catch_warnings(), np.errstate(divide="ignore"):  # weights of 0
-        warnings.simplefilter("ignore", UserWarning)  # ArviZ's, on high k, which is dealt with here
-        scores: Any = loo(
-            view,
-            pointwise=True,
-            reff=efficiency,
-            log_weights=terms.copy(data=np.log(weight).reshape(terms.shape)),
-            pareto_k=terms.isel(chain=0, draw=0, drop=True).copy(data=shape),
-        )
-    k = np.asarray(scores.pareto_k)
-    bad = [int(i) for i in np.flatnonzero(~(k <= scores.good_k))]
-    again = sorted(bad, key=lambda i: -k[i])[:refits]
-    if again:
-        scores = deepcopy(scores)
-        before = np.asarray(scores.elpd_i).copy()
-        after = before.copy()
-        for i in again:
-            after[i] = exact_density(draws, i, seed=seed_of(seed, "row", i))
-        scores.elpd_i.values[:] = after
-        scores.pareto_k.values[again] = 0.0
-        scores.elpd = float(after.sum())
-        scores.se = float(np.sqrt(len(after) * after.var()))
-        scores.p = float(scores.p + np.sum(before - after))
-        scores.warning = len(bad) > len(again)
-    left = tuple(i for i in bad if i not in again)
+    log_density = np.ascontiguousarray(found.loo_log_density.reshape(draws.size, -1).T)
+    weight, k = smoothed_weights(-log_density, relative_efficiency(draws))
+    with np.errstate(divide="ignore"):  # weights of 0
+        elpd = np.logaddexp.reduce(log_density + np.log(weight), axis=1)
+    all_rows = np.logaddexp.reduce(log_density, axis=1) - np.log(draws.size)
+    good_k = min(1.0 - 1.0 / np.log10(draws.size), PARETO_K)
+    bad = [int(i) for i in np.flatnonzero(~(k <= good_k))]
+    refitted = sorted(sorted(bad, key=lambda i: -k[i])[:refits])
+    for i in refitted:
+        elpd[i] = exact_density(draws, i, seed=seed_of(seed, "row", i))
+        k[i] = 0.0
+    left = tuple(i for i in bad if i not in refitted)
     if left:
         warnings.warn(
-            f"regime {draws.regime.name}: Pareto k above {scores.good_k:.2f} at {len(left)} rows beyond the {refits} "
+            f"regime {draws.regime.name}: Pareto k above {good_k:.2f} at {len(left)} rows beyond the {refits} "
             "that were refitted; its leave-one-out score is unreliable",
             ParetoKWarning,
             stacklevel=2,
         )
-    return LeaveOneOut(scores, tuple(sorted(again)), left)
+    step = {"step": draws.rows.step}
+    scores = data(
+        elpd=float(elpd.sum()),
+        se=float(np.sqrt(len(elpd) * elpd.var())),
+        p=float(np.sum(all_rows - elpd)),
+        n_samples=draws.size,
+        n_data_points=len(elpd),
+        scale="log",
+        warning=bool(left),
+        good_k=good_k,
+        elpd_i=array(elpd, step),
+        pareto_k=array(k, step),
+    )
+    return LeaveOneOut(scores, tuple(refitted), left)
 
 
 def relative_efficiency(draws: Draws) -> float:
@@ -168,13 +144,7 @@ def forecast_origins(table: Series) -> tuple[np.ndarray, int]:
 def leave_future_out(regime: Regime, table: Series, *, seed: int = 0) -> np.ndarray:
     """Leave-future-out scores of a regime, from a refit at every origin.
 
-    Args:
-        regime: The regime.
-        table: Rows of the whole log.
-        seed: Seed of the refits.
-
-    Returns:
-        Score of every block, shape (b,); their sum is the log density of all rows from the first origin on.
+    Score of every block, shape (b,); their sum is the log density of all rows from the first origin on.
 
     Raises:
         FitError: Too few rows for it, or a refit that should not be trusted.

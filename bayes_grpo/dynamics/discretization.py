@@ -24,6 +24,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from bayes_grpo.dynamics.state_space import Entry, Matrix, Vector, symmetric_matrix, upper
+
 _TERMS = 9
 _SERIES_RADIUS = 0.06
 """Largest |rate| × step at which the series is exact to rounding in float64."""
@@ -47,29 +49,33 @@ class Impulse(NamedTuple):
     g_integral_squared: Array
 
 
-class OscillatorStep(NamedTuple):
-    """Transition and noise of ``(x, v, z)`` over a step, ``z`` the integral of ``x`` since its start.
+class WindowRow(NamedTuple):
+    """A linear process over a window, per state before it; its first component is observed.
 
-    The transition of (x, v) is ``[[xx, xv], [vx, vv]]``; ``z`` gains ``zx * x + zv * v``. The ``q_*`` are the
-    covariances of the noise per unit of diffusion.
+    Attributes:
+        transition: State after the window, n × n.
+        observation: Integral of the first component over the window, n; of a row its mean.
+        noise_cov: Covariance of the noise of the state after it, n × n.
+        cross_cov: Its covariance with the noise of the integral or mean, n.
+        observation_var: Variance of the noise of the integral or mean.
     """
 
-    xx: Array
-    xv: Array
-    vx: Array
-    vv: Array
-    zx: Array
-    zv: Array
-    q_xx: Array
-    q_xv: Array
-    q_vv: Array
-    q_zx: Array
-    q_zv: Array
-    q_zz: Array
+    transition: Matrix
+    observation: Vector
+    noise_cov: Matrix
+    cross_cov: Vector
+    observation_var: Entry
+
+    def forced(self, diffusion: Array) -> WindowRow:
+        """The same under a diffusion, from its noise per unit of diffusion."""
+        once = tuple(diffusion * x for x in upper(self.noise_cov))
+        cross = tuple(diffusion * x for x in self.cross_cov)
+        noise_cov = symmetric_matrix(once, len(cross))
+        return WindowRow(*self[:2], noise_cov, cross, diffusion * self.observation_var)
 
 
-def oscillator_step(a: Array, b: Array, t: Array) -> OscillatorStep:
-    """Exact transition of the oscillator over a step, and its noise covariance per unit of diffusion.
+def oscillator_step(a: Array, b: Array, t: Array) -> WindowRow:
+    """Exact transition of the oscillator's (position, velocity) over a step, and its noise per unit of diffusion.
 
     ``a`` is damping over mass, 1/step, of any sign; ``b`` stiffness over mass, 1/step², zero where the learning rate
     has decayed to zero; ``t`` the length of the step in optimizer steps, ≥ 0. The three broadcast against each other.
@@ -78,24 +84,17 @@ def oscillator_step(a: Array, b: Array, t: Array) -> OscillatorStep:
     return _step_from_impulse(a, b, _impulse(a, b, t))
 
 
-def _step_from_impulse(a: Array, b: Array, m: Impulse) -> OscillatorStep:
+def _step_from_impulse(a: Array, b: Array, m: Impulse) -> WindowRow:
     xx = 1.0 - b * m.g_integral
     vv = xx - a * m.g
     half_gg = 0.5 * m.g * m.g
-    return OscillatorStep(
-        xx=xx,
-        xv=m.g,
-        vx=-b * m.g,
-        vv=vv,
-        zx=m.g + a * m.g_integral,
-        zv=m.g_integral,
-        q_xx=m.g_squared,
-        q_xv=half_gg,
+    return WindowRow(
+        transition=((xx, m.g), (-b * m.g, vv)),
+        observation=(m.g + a * m.g_integral, m.g_integral),
         # From the Lyapunov equation: q_xv' = q_vv - b q_xx - a q_xv and q_xv = g²/2.
-        q_vv=m.g * vv + b * m.g_squared + a * half_gg,
-        q_zx=0.5 * m.g_integral * m.g_integral,
-        q_zv=m.g_integral * m.g - m.g_squared,
-        q_zz=m.g_integral_squared,
+        noise_cov=((m.g_squared, half_gg), (half_gg, m.g * vv + b * m.g_squared + a * half_gg)),
+        cross_cov=(0.5 * m.g_integral * m.g_integral, m.g_integral * m.g - m.g_squared),
+        observation_var=m.g_integral_squared,
     )
 
 
@@ -109,14 +108,14 @@ def _impulse_by_doubling(a: Array, b: Array, t: Array) -> Impulse:
 
 def _doubled(a: Array, b: Array, m: Impulse) -> Impulse:
     """The four scalars over twice the step."""
-    s = _step_from_impulse(a, b, m)
+    ((xx, xv), (_, vv)), (zx, zv), ((q_xx, q_xv), (_, q_vv)), (q_zx, q_zv), _ = _step_from_impulse(a, b, m)
     return Impulse(
-        g=m.g * (s.vv + s.xx),
-        g_integral=m.g_integral * (1.0 + s.vv) + m.g * s.zx,
-        g_squared=m.g_squared * (1.0 + s.xx**2) + s.xv * (2.0 * s.xx * s.q_xv + s.xv * s.q_vv),
+        g=m.g * (vv + xx),
+        g_integral=m.g_integral * (1.0 + vv) + m.g * zx,
+        g_squared=m.g_squared * (1.0 + xx**2) + xv * (2.0 * xx * q_xv + xv * q_vv),
         g_integral_squared=2.0 * m.g_integral_squared
-        + s.zx * (s.zx * s.q_xx + 2.0 * (s.q_zx + s.zv * s.q_xv))
-        + s.zv * (s.zv * s.q_vv + 2.0 * s.q_zv),
+        + zx * (zx * q_xx + 2.0 * (q_zx + zv * q_xv))
+        + zv * (zv * q_vv + 2.0 * q_zv),
     )
 
 
@@ -166,34 +165,20 @@ _POWERS, _NEAR = 18, 0.5
 """Terms of a power series that are exact to rounding at |rate| × step below this."""
 
 
-class RelaxationStep(NamedTuple):
-    """Transition and noise of ``(x, z)`` over a step, ``z`` the integral of ``x`` since its start.
-
-    ``x`` is multiplied by ``xx`` and ``z`` gains ``zx * x``; the ``q_*`` are the covariances of the noise per unit
-    of diffusion. All of the shape of the step.
-    """
-
-    xx: Array
-    zx: Array
-    q_xx: Array
-    q_zx: Array
-    q_zz: Array
-
-
-def relaxation_step(rate: Array, t: Array) -> RelaxationStep:
-    """Exact transition of first-order relaxation over a step, and its noise covariance per unit of diffusion.
+def relaxation_step(rate: Array, t: Array) -> WindowRow:
+    """Exact transition of first-order relaxation over a step, and its noise per unit of diffusion.
 
     ``rate`` is the relaxation rate, 1/step, of any sign; ``t`` the length of the step in optimizer steps, ≥ 0.
     """
     rate, t = jnp.broadcast_arrays(rate, t)
     x = rate * t
     integral = t * _mean_decay(x)
-    return RelaxationStep(
-        xx=1.0 - rate * integral,
-        zx=integral,
-        q_xx=t * _mean_decay(2.0 * x),
-        q_zx=0.5 * integral * integral,
-        q_zz=t**3 * _mean_square(x),
+    return WindowRow(
+        transition=((1.0 - rate * integral,),),
+        observation=(integral,),
+        noise_cov=((t * _mean_decay(2.0 * x),),),
+        cross_cov=(0.5 * integral * integral,),
+        observation_var=t**3 * _mean_square(x),
     )
 
 

@@ -54,11 +54,7 @@ class AlternativePrior:
 
 
 def alternative_prior(fit: Fit) -> AlternativePrior | None:
-    """Medians of all quantities of a fit under another prior of its damping ratio.
-
-    Returns:
-        The medians; None for a regime that has no such parameter, and where it is fixed.
-    """
+    """Medians of all quantities under another prior of the damping ratio; None where there is none or it is fixed."""
     if PARAMETER not in fit.priors or fit.priors[PARAMETER].fixed:
         return None
     prior = fit.priors[PARAMETER]

@@ -20,29 +20,18 @@ PROBABLE_DIRECTION = 0.8
 """Probability from which on the reward has probably moved that way."""
 LOST_SHARE = 0.25
 """Share of a rise from which on its loss is part of the answer."""
-_SWING_PERIODS = 1.0
-"""Periods within the log that an oscillation covers at least."""
 _SWING_PERIOD = 8.0
 """Rows in an oscillation at least: faster ones are a prompt order or an alias."""
 _SWING_DAMPING = 0.4
 """Damping ratio below which a linear regime oscillates."""
-_FULL = 2.0 * np.pi * _SWING_PERIODS
-"""Phase of the swings that a log has to show."""
 
 
 def probabilities(regime: Regime, draws: Mapping[Any, Any], length: float, rows: int) -> dict[str, float]:
-    """Probabilities of what a regime can do.
+    """Probabilities of what a regime can do, from draws of its parameters and derived quantities, arrays of one shape.
 
-    Args:
-        regime: The regime.
-        draws: Draws of its parameters and derived quantities, arrays of one shape.
-        length: Steps from the regime's start to the last row.
-        rows: Rows in them.
-
-    Returns:
-        "growth" for a regime with a trend; "overdamped", "oscillatory", "unstable", "half_period_seen", "swings_seen"
-        (a full period, with a damping at which one can be seen, of rows enough to follow it) and "turns_fast" (within
-        fewer rows than that) for a regime with a damping ratio.
+    "growth" for a regime with a trend; "overdamped", "oscillatory", "unstable", "half_period_seen", "swings_seen" (a
+    full period within ``length`` steps, with a damping at which one can be seen, of rows enough to follow it) and
+    "turns_fast" (within fewer rows than that) for a regime with a damping ratio.
     """
     out = {}
     if regime.has_trend:
@@ -57,7 +46,7 @@ def probabilities(regime: Regime, draws: Mapping[Any, Any], length: float, rows:
             "oscillatory": float(np.mean((zeta > 0) & (zeta < 1))),
             "unstable": float(np.mean(zeta <= 0)),
             "half_period_seen": float(np.mean((np.abs(zeta) < 1) & (swing > np.pi))),
-            "swings_seen": float(np.mean((zeta > 0) & (zeta < _SWING_DAMPING) & (swing > _FULL) & ~fast)),
+            "swings_seen": float(np.mean((zeta > 0) & (zeta < _SWING_DAMPING) & (swing > 2.0 * np.pi) & ~fast)),
             "turns_fast": float(np.mean((zeta > 0) & (zeta < 1) & fast)),
         }
     return out

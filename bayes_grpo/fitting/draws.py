@@ -22,7 +22,6 @@ from bayes_grpo.fitting.sampling.nuts import (
     SamplerSettings,
     Start,
     check_convergence,
-    converged,
     prepare_chains,
     sample_chains,
 )
@@ -43,7 +42,6 @@ class Draws:
         diagnostics: Checks of the chains, or of the weights that the draws were taken by.
         chains: What NUTS reports of every draw; None for importance sampling.
         log_evidence: Log marginal likelihood of the rows; NaN for chains, which do not tell it.
-        usable: Whether the draws can be used.
         note: Why they should not be used, or what was done to get them; empty where all went well.
     """
 
@@ -165,14 +163,7 @@ def sample_posterior(
     sampler: SamplerSettings | None = None,
     progress: Progress | None = None,
 ) -> SmoothedDraws:
-    """Samples a posterior by NUTS; `fit` without the DataTree.
-
-    Args:
-        target: Regime, priors and rows.
-        seed: Seed of all randomness.
-        sampler: Length and care of the sampling.
-        progress: Called with a short phrase at the start of every stage.
-    """
+    """Samples a posterior by NUTS; `fit` without the DataTree."""
     settings = sampler or SamplerSettings()
     progress = or_silent(progress)
     progress("finding starting points")
@@ -186,26 +177,23 @@ def sample_posterior(
     start = start_of(points, seed, settings.num_chains)
     progress("sampling")
 
-    def chains(part: str, about: Chain | None, accept: float) -> Chain:
-        begin = start if about is None else _restart(about, start)
+    def chains(part: str, begin: Start, accept: float) -> Chain:
         return sample_chains(target, seed_of(seed, part), begin, settings, accept)
 
-    def run(failed: Chain | None) -> Chain:
-        if failed is not None:
-            progress("sampling again, more carefully")
-            # By the same program: a first run only lengthens the warm-up, more are kept.
-            retried = [chains("careful first chains", failed, settings.retry_target_accept)]
-            for i in range(RETRY_LENGTH):
-                retried.append(chains(f"careful chains {i}", retried[-1], settings.retry_target_accept))
-            return Chain(*(np.concatenate(x, axis=1) for x in zip(*retried[1:], strict=True)))
-        # The chains move by the covariance that they begin with: a first run finds it where the points do not.
-        first = None if trusted else chains("first chains", None, settings.target_accept)
-        return chains("chains", first, settings.target_accept)
-
-    def check(chain: Chain, retried: bool) -> tuple[SmoothedDraws, Convergence]:
-        return _checked(target, chain, seed_of(seed, "levels again" if retried else "levels"), retried)
-
-    return converged(run, check)[0]
+    # The chains move by the covariance that they begin with: a first run finds it where the points do not.
+    begin = start if trusted else _restart(chains("first chains", start, settings.target_accept), start)
+    chain = chains("chains", begin, settings.target_accept)
+    found = _checked(target, chain, seed_of(seed, "levels"), False)
+    if found.draws.diagnostics.passed:
+        return found
+    progress("sampling again, more carefully")
+    # By the same program: a first run only lengthens the warm-up, more are kept.
+    retried = []
+    for part in ("careful first chains", *(f"careful chains {i}" for i in range(RETRY_LENGTH))):
+        chain = chains(part, _restart(chain, start), settings.retry_target_accept)
+        retried.append(chain)
+    kept = Chain(*(np.concatenate(x, axis=1) for x in zip(*retried[1:], strict=True)))
+    return _checked(target, kept, seed_of(seed, "levels again"), True)
 
 
 _ENOUGH = ImportanceSettings(effective=500.0, rounds=16)
@@ -220,7 +208,7 @@ def start_of(points: WeightedPoints, seed: int, chains: int) -> Start:
     return Start(z, cov + 1e-6 * np.eye(len(cov)))
 
 
-def _checked(target: Target, chain: Chain, seed: int, retried: bool) -> tuple[SmoothedDraws, Convergence]:
+def _checked(target: Target, chain: Chain, seed: int, retried: bool) -> SmoothedDraws:
     """Smoothed draws and checks; R-hat and ESS are checked on the sampler's own coordinates too."""
     z = np.asarray(chain.z)
     unchecked = Convergence({}, 0, float("nan"), retried)
@@ -230,7 +218,7 @@ def _checked(target: Target, chain: Chain, seed: int, retried: bool) -> tuple[Sm
     named = {name: x for name, x in named.items() if not target.priors[name].fixed}
     found = check_convergence(named, np.asarray(chain.energy), np.asarray(chain.diverging), retried)
     note = "" if found.passed else found.sentence
-    return replace(smoothed, draws=replace(smoothed.draws, diagnostics=found, usable=found.usable, note=note)), found
+    return replace(smoothed, draws=replace(smoothed.draws, diagnostics=found, usable=found.usable, note=note))
 
 
 def _restart(chain: Chain, start: Start) -> Start:
@@ -267,15 +255,8 @@ def fast_posterior(
 
     Adaptive importance sampling needs no gradient and no warm-up, and gives the marginal likelihood with it. It is
     trusted where the weights' Pareto k-hat, their effective size and two halves of the points agree that it can be;
-    where not, NUTS is run, and the points are spread again about its draws.
-
-    Args:
-        target: Regime, priors and rows.
-        seed: Seed of all randomness.
-        settings: How many points to spend.
-        start: Draws of a posterior that is expected to be close, in the sampler's coordinates, shape (n, p).
-        sampler: Settings of NUTS where it is needed.
-        fallback: Whether to run NUTS where the points cannot be trusted.
+    where not, NUTS is run (unless there is no ``fallback``), and the points are spread again about its draws. ``start``
+    are draws of a posterior that is expected to be close, in the sampler's coordinates, shape (n, p).
     """
     settings = settings or ImportanceSettings()
 

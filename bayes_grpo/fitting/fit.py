@@ -27,16 +27,8 @@ from bayes_grpo.common.runtime import Progress, or_silent
 from bayes_grpo.dynamics.sampling import draw_rows
 from bayes_grpo.dynamics.state_space import LOG_2PI
 from bayes_grpo.fitting.draws import Draws, SmoothedDraws, check_settings, sample_posterior
-from bayes_grpo.fitting.groups import ROOT, Group, Variable, group, of_draws
-from bayes_grpo.fitting.result import (
-    FORMAT,
-    Fit,
-    convergence_to_groups,
-    model_hash,
-    priors_to_group,
-    rows_to_groups,
-    settings_to_group,
-)
+from bayes_grpo.fitting.groups import Group, Variable, group, of_draws
+from bayes_grpo.fitting.result import COLUMNS, FORMAT, Fit, model_hash
 from bayes_grpo.fitting.sampling.nuts import Convergence, SamplerSettings
 from bayes_grpo.fitting.sampling.target import Target, target_of, values_of_draws
 from bayes_grpo.fitting.window import FitRows, FitWindow, rows_to_fit
@@ -85,6 +77,7 @@ def build_fit(
     means = {"latent": ("step", found.latent_mean), "curve": ("step", found.curve_mean)}
     density = replicate(draws.target, values, np.random.default_rng([seed, _POSTERIOR_RUNS]))[1]
     rng = np.random.default_rng([seed, _LOO_DRAWS])
+    columns = {"step": table.step, "gap": table.gap()} | {name: getattr(table, name) for name in COLUMNS}
     loo_draws = found.loo_mean + np.sqrt(found.loo_var) * rng.standard_normal(found.loo_mean.shape)
     statistics = {
         "energy": chains.energy,
@@ -99,7 +92,6 @@ def build_fit(
         return of_draws({"y": y}, "step", step=table.step)
 
     groups = {
-        ROOT: group({}, _attributes(run, window, regime, seed, table.notes)),
         "posterior": _described(of_draws(dict(values) | regime.derived(values, table)), regime),
         "prior": _described(of_draws({k: v[None] for k, v in prior_draws.items()}), regime),
         "sample_stats": replace(of_draws(statistics), attrs=asdict(sampler)),
@@ -111,12 +103,18 @@ def build_fit(
         "observed_data": group({"y": ("step", table.y)}, step=table.step),
         "trajectories": group(trajectories, chain=np.arange(len(latent)), draw=found.trajectory_draws, step=table.step),
         "posterior_mean": group(means, step=table.step),
-        "priors": priors_to_group(draws.priors, regime.sampled_levels),
-        "settings": settings_to_group(run.settings),
-        **rows_to_groups(table),
-        **convergence_to_groups(draws.diagnostics),
+        "constant_data": group({f"row_{k}": ("step", v) for k, v in columns.items() if v is not None}, step=table.step),
     }
-    return Fit(groups, regime)
+    return Fit(
+        groups=groups,
+        regime=regime,
+        rows=replace(table, notes=(*run.notes, *table.notes)),
+        priors=draws.priors,
+        settings=dict(run.settings.items()),
+        convergence=draws.diagnostics,
+        window=window,
+        attrs=_attributes(run, regime, seed),
+    )
 
 
 def _described(found: Group, regime: Regime) -> Group:
@@ -163,8 +161,8 @@ def draw_prior(target: Target, rng: np.random.Generator, size: int = PRIOR_DRAWS
 _VERSIONS = ("bayes_grpo", "jax", "numpyro", "arviz", "numpy")
 
 
-def _attributes(run: Run, window: FitWindow, regime: Regime, seed: int, notes: tuple[str, ...]) -> dict[str, Any]:
-    """Attributes that belong to no group: the origin of the fit."""
+def _attributes(run: Run, regime: Regime, seed: int) -> dict[str, Any]:
+    """The origin of the fit."""
     spent = spent_rate(run)
     ended = None if spent is None else spent.zero_step
     return {
@@ -175,11 +173,9 @@ def _attributes(run: Run, window: FitWindow, regime: Regime, seed: int, notes: t
         "source": run.source,
         "log_format": run.format,
         "log_hash": run.log_hash,
+        "sampled_levels": " ".join(regime.sampled_levels),
         "seed": seed,
-        "window_start": math.nan if window.start_step is None else window.start_step,
-        "window_reason": window.reason,
         "rate_ended": math.nan if ended is None else ended,
-        "notes": "\n".join([*run.notes, *notes]),
     } | {f"{name}_version": version(name) for name in _VERSIONS}
 
 

@@ -15,9 +15,6 @@ import numpy as np
 if TYPE_CHECKING:
     from xarray import DataTree
 
-ROOT = "/"
-"""Path of the group that holds all others."""
-
 
 class Variable(NamedTuple):
     """An array with the names of its dimensions, and words about it."""
@@ -29,13 +26,7 @@ class Variable(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Variables that belong together.
-
-    Attributes:
-        variables: By name.
-        coords: Dimension → the labels along it.
-        attrs: Words and numbers about all of them.
-    """
+    """Variables by name, labels along their dimensions, and attributes of all of them."""
 
     variables: Mapping[str, Variable] = field(default_factory=dict)
     coords: Mapping[str, np.ndarray] = field(default_factory=dict)
@@ -51,13 +42,7 @@ class Group:
 
 
 def group(variables: Mapping[str, tuple[Any, ...]], attrs: Mapping[str, Any] | None = None, **coords: Any) -> Group:
-    """A group of variables.
-
-    Args:
-        variables: Name → dimensions (one or a tuple of them), values, and attributes where there are any.
-        attrs: Attributes of the group.
-        **coords: Labels along the dimensions.
-    """
+    """A group of variables: name → dimensions (one or a tuple of them), values, and attributes where there are any."""
     made = {}
     for name, (dims, values, *words) in variables.items():
         named = (dims,) if isinstance(dims, str) else tuple(dims)
@@ -72,21 +57,22 @@ def of_draws(values: Mapping[str, Any], *dims: str, **coords: Any) -> Group:
     return group(variables, chain=np.arange(chains), draw=np.arange(draws), **coords)
 
 
-def tree_of(groups: Mapping[str, Group]) -> DataTree:
-    """The groups as a DataTree, by their paths."""
+def tree_of(groups: Mapping[str, Group], attrs: Mapping[str, Any]) -> DataTree:
+    """The groups as a DataTree, by their paths, with attributes of its root."""
     import xarray as xr
 
+    all_groups = {"/": Group(attrs=attrs), **groups}
     return xr.DataTree.from_dict(
-        {path: xr.Dataset(dict(x.variables), dict(x.coords), dict(x.attrs)) for path, x in groups.items()}
+        {path: xr.Dataset(dict(x.variables), dict(x.coords), dict(x.attrs)) for path, x in all_groups.items()}
     )
 
 
 def groups_in(tree: DataTree) -> dict[str, Group]:
     """The groups of a DataTree, by their paths."""
     found = {}
-    for node in tree.subtree:
+    for node in tree.descendants:
         data = node.to_dataset(inherit=False)
         variables = {str(k): (x.dims, x.to_numpy(), x.attrs) for k, x in data.data_vars.items()}
         coords = {str(k): x.to_numpy() for k, x in data.coords.items()}
-        found[node.path.strip("/") or ROOT] = group(variables, data.attrs, **coords)
+        found[node.path.strip("/")] = group(variables, data.attrs, **coords)
     return found

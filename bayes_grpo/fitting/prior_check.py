@@ -15,8 +15,6 @@ import numpy as np
 
 from bayes_grpo.common.intervals import percent
 from bayes_grpo.fitting.result import Fit
-from bayes_grpo.logs.settings import Provenance
-from bayes_grpo.rows.series import is_share
 
 MARGIN = 0.1
 """Prior runs may leave the range of the reward by this share of it."""
@@ -67,21 +65,13 @@ class PriorCheck:
 
 
 def check_prior(fit: Fit) -> PriorCheck:
-    """The prior predictive check of a fit.
-
-    Args:
-        fit: The fit, new or loaded.
-
-    Returns:
-        The shares of its prior runs.
-    """
+    """The prior predictive check of a fit, new or loaded."""
     y = fit.observed()
     drawn = fit.groups["prior_predictive"]["y"].reshape(-1, len(y))
-    low, high = _range(fit, y)
-    margin = MARGIN * (high - low)
-    low, high = low - margin, high + margin
+    ends = fit.reward_range
+    margin = MARGIN * (ends.high - ends.low) if ends.bounded else math.nan
+    low, high = ends.low - margin, ends.high + margin
     within = (drawn >= low) & (drawn <= high)
-    known = math.isfinite(margin)
     scale = max(float(y.std()), 1e-300)
     relative = np.clip((drawn.astype(float) - y.mean()) / scale, -_FAR, _FAR)  # a run that explodes is infinite
     own = (y - y.mean()) / scale
@@ -89,23 +79,11 @@ def check_prior(fit: Fit) -> PriorCheck:
         runs=len(drawn),
         low=low,
         high=high,
-        inside=float(within.all(axis=1).mean()) if known else math.nan,
-        rows_inside=float(within.mean()) if known else math.nan,
+        inside=float(within.all(axis=1).mean()) if ends.bounded else math.nan,
+        rows_inside=float(within.mean()) if ends.bounded else math.nan,
         scatter=float(np.mean(relative.std(axis=1) > own.std())),
         change=float(np.mean(_change(relative) > _change(own[None]))),
     )
-
-
-def _range(fit: Fit, y: np.ndarray) -> tuple[float, float]:
-    """Range of the reward: as given, or [0, 1] where all rows lie in it; NaN where an end is unknown."""
-    ends = [
-        float(x["value"]) if x and x["provenance"] != Provenance.ASSUMED.value else math.nan
-        for x in (fit.settings.get(name) for name in ("reward_low", "reward_high"))
-    ]
-    if not is_share(y):
-        return ends[0], ends[1]
-    low, high = (default if math.isnan(end) else end for end, default in zip(ends, (0.0, 1.0), strict=True))
-    return low, high
 
 
 def _change(rows: np.ndarray) -> np.ndarray:

@@ -1,15 +1,15 @@
 """`Fit`: draws of one regime on one run, with everything that led to them.
 
-Nothing is stored that could be derived: summaries, sentences and plots are functions of a fit. What the groups keep
-besides draws is written and read here: numbers are variables, words are attributes of what they belong to.
+Nothing is stored that could be derived: summaries, sentences and plots are functions of a fit. In its DataTree, arrays
+are groups for ArviZ, and records are attributes in JSON.
 """
 
 from __future__ import annotations
 
 import hashlib
-import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, get_type_hints
 
@@ -17,20 +17,21 @@ import numpy as np
 
 from bayes_grpo.common.results import About, Displayed
 from bayes_grpo.fitting.draws import Draws
-from bayes_grpo.fitting.groups import ROOT, Group, group, groups_in, tree_of
+from bayes_grpo.fitting.groups import Group, groups_in, tree_of
 from bayes_grpo.fitting.sampling.nuts import Convergence, ParameterCheck
 from bayes_grpo.fitting.sampling.target import Target, prior_numbers
 from bayes_grpo.fitting.window import FitWindow
-from bayes_grpo.logs.settings import Settings
+from bayes_grpo.logs.settings import Provenance, Setting
 from bayes_grpo.regimes.base import Prior, Regime
 from bayes_grpo.rows.padding import padded
+from bayes_grpo.rows.reward_range import RewardRange, both_ends
 from bayes_grpo.rows.series import ExpectedNoise, NoiseLevel, Optimizer, Series
 
 if TYPE_CHECKING:
     from xarray import Dataset, DataTree
 
 
-FORMAT = 5
+FORMAT = 6
 """Version of the saved layout; a file of another one is refused."""
 
 
@@ -52,48 +53,69 @@ class Fit(Displayed):
             - `posterior_mean`: of the latent reward and of the unforced regime;
             - `trajectories`: at 400 of the draws, each under its chain and draw, the unforced regime (``curve``), the
               latent reward of this run (``latent``) and this run measured again (``rows``);
-            - `observed_data`, `constant_data`, `series`, `noise_level`, `expected_noise`: the rows, and what holds for
-              all of them;
-            - `priors`, `settings` (of the run), `convergence` (R-hat and ESS by parameter).
+            - `observed_data`, `constant_data`: the rows.
 
-            Attributes hold regime, versions, seed, notes and the log's hash; those of `sample_stats` the sampler's
-            settings.
+            Attributes of `sample_stats` are the sampler's settings.
         regime: The regime that was fitted. A fit carries it, so that one that no registry knows can do all that others
             can.
+        rows: The fitted rows; their notes are those of the reader too.
+        priors: Priors that were used, by parameter.
+        settings: Settings of the run with their provenance.
+        convergence: Convergence checks of the sampler.
+        window: Which rows of the run were fitted, and why.
+        attrs: Origin of the fit: regime, versions, seed, hash of the log.
     """
 
     groups: Mapping[str, Group]
     regime: Regime
+    rows: Series
+    priors: Mapping[str, Prior]
+    settings: Mapping[str, Setting]
+    convergence: Convergence
+    window: FitWindow
+    attrs: Mapping[str, Any]
 
     @classmethod
     def of_tree(cls, tree: DataTree, regime: Regime) -> Fit:
         """A fit of what `to_datatree` gave."""
-        return cls(groups_in(tree), regime)
+        groups = groups_in(tree)
+        attrs = {str(k): v for k, v in tree.attrs.items()}
+        known = {name: json.loads(attrs.pop(name)) for name in _RECORDS}
+        checks, divergences, ebfmi, retried = known["convergence"]
+        start, reason = known["window"]
+        return cls(
+            groups=groups,
+            regime=regime,
+            rows=_rows_again(groups, known["series"]),
+            priors={
+                k: Prior(float(median), float(spread), quantiles and tuple(map(float, quantiles)), str(name))
+                for k, (median, spread, quantiles, name) in known["priors"].items()
+            },
+            settings={k: Setting(value, Provenance(p), str(note)) for k, (value, p, note) in known["settings"].items()},
+            convergence=Convergence(
+                {k: _again(ParameterCheck, x) for k, x in checks.items()}, int(divergences), float(ebfmi), bool(retried)
+            ),
+            window=FitWindow(None if start is None else float(start), str(reason)),
+            attrs=attrs,
+        )
 
     @cached_property
     def data(self) -> DataTree:
-        """The groups as a DataTree, made where it is asked for."""
-        return tree_of(self.groups)
+        """The fit as a DataTree, made where it is asked for."""
+        series = {name: getattr(self.rows, name) for name in _FACTS}
+        records = (series, self.priors, self.settings, self.convergence, self.window)
+        texts = (json.dumps(x, default=_plain) for x in records)
+        return tree_of(self.groups, {**self.attrs, **dict(zip(_RECORDS, texts, strict=True))})
+
+    def to_datatree(self) -> DataTree:
+        """The DataTree, as ArviZ's functions take it."""
+        return self.data
 
     @property
     def sentence(self) -> str:
         """Regime, run and rows; what it says is `summarize`'s."""
         about = self.about
         return f"{self.regime.name} on {about.rows} rows of {about.run}'s {about.reward}; summarize(fit) says the rest"
-
-    @cached_property
-    def priors(self) -> dict[str, Prior]:
-        """Priors that were used, by parameter."""
-        return priors_of_group(self.groups["priors"])
-
-    @cached_property
-    def convergence(self) -> Convergence:
-        """Convergence checks of the sampler."""
-        return convergence_of_groups(self.groups)
-
-    def to_datatree(self) -> DataTree:
-        """The DataTree, as ArviZ's functions take it."""
-        return self.data
 
     @property
     def posterior(self) -> Dataset:
@@ -102,56 +124,33 @@ class Fit(Displayed):
 
     @cached_property
     def as_draws(self) -> Draws:
-        """The draws as every room takes them, out of the groups, so that a loaded fit can do all that a new one can.
+        """The draws as every room takes them, so that a loaded fit can do all that a new one can.
 
         Without the sampler's coordinates: the groups keep the values alone.
         """
-        priors = self.priors
-        rows = rows_of_groups(self.groups, self.notes)
         values = {p.name: self.draws(p.name) for p in self.regime.parameters}
         z = np.empty((*next(iter(values.values())).shape, 0))
-        checks = self.convergence
-        target = Target(self.regime, rows, padded(rows), priors, prior_numbers(self.regime, priors))
-        return Draws(target, values, z, checks, usable=checks.usable)
-
-    @property
-    def signal(self) -> str:
-        """The fitted signal: "reward" or "eval_reward"."""
-        return self.groups["series"].attrs["signal"]
+        numbers = prior_numbers(self.regime, self.priors)
+        target = Target(self.regime, self.rows, padded(self.rows), self.priors, numbers)
+        return Draws(target, values, z, self.convergence, usable=self.convergence.usable)
 
     @property
     def about(self) -> About:
         """Which rows of which run it is a fit of."""
-        attrs, step = self.attrs, self.step()
+        rows = self.rows
         return About(
-            run=attrs["run_name"],
-            signal=self.signal,
-            rows=len(step),
-            first_step=float(step[0]),
-            last_step=float(step[-1]),
-            source=attrs["source"],
+            run=self.attrs["run_name"],
+            signal=rows.signal,
+            rows=len(rows.step),
+            first_step=float(rows.step[0]),
+            last_step=float(rows.step[-1]),
+            source=self.attrs["source"],
         )
 
     @property
-    def window(self) -> FitWindow:
-        """Which rows of the run were fitted, and why."""
-        start = float(self.attrs["window_start"])
-        return FitWindow(None if math.isnan(start) else start, str(self.attrs["window_reason"]))
-
-    @property
-    def settings(self) -> dict[str, dict[str, Any]]:
-        """The run's settings with their provenance."""
-        return settings_of_group(self.groups["settings"])
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Remarks of reader and rows for the user."""
-        return tuple(self.attrs["notes"].splitlines())
-
-    @property
-    def attrs(self) -> Mapping[str, Any]:
-        """Origin of the fit: regime, versions, seed, notes, hash of the log."""
-        return self.groups[ROOT].attrs
+    def reward_range(self) -> RewardRange:
+        """Range of the fitted reward, with both ends or none."""
+        return both_ends(self.rows.y, self.settings)
 
     @property
     def quantities(self) -> dict[str, np.ndarray]:
@@ -164,11 +163,11 @@ class Fit(Displayed):
 
     def step(self) -> np.ndarray:
         """Steps of the rows, shape (n,)."""
-        return self.groups["observed_data"]["step"]
+        return self.rows.step
 
     def observed(self) -> np.ndarray:
         """Logged values of the rows, shape (n,)."""
-        return self.groups["observed_data"]["y"]
+        return self.rows.y
 
     def trajectories(self, name: str) -> np.ndarray:
         """Draws of "curve" (the unforced regime), "latent" (the latent reward) or "rows" (the same, measured again).
@@ -184,108 +183,39 @@ def model_hash(regime: Regime) -> str:
     return hashlib.sha256(f"{regime.name}|{text}".encode()).hexdigest()[:16]
 
 
-def priors_to_group(priors: Mapping[str, Prior], sampled_levels: Iterable[str]) -> Group:
-    """Median of each parameter; of a prior that is not normal in its coordinate the quantiles (`Prior.quantiles`)."""
-    known = {}
-    for name, p in priors.items():
-        words = {"median": p.median, "spread": p.spread, "distribution": p.name}
-        known[name] = ((), p.median, words) if p.quantiles is None else ("normal_score", np.asarray(p.quantiles), words)
-    return group(known, {"sampled_levels": " ".join(sampled_levels)})
-
-
-def priors_of_group(found: Group) -> dict[str, Prior]:
-    """The priors again."""
-    priors = {}
-    for name, (_, values, words) in found.variables.items():
-        quantiles = tuple(values.tolist()) if values.ndim else None
-        priors[name] = Prior(float(words["median"]), float(words["spread"]), quantiles, str(words["distribution"]))
-    return priors
-
-
-def settings_to_group(settings: Settings) -> Group:
-    """A number for each setting that is known; NaN where it is a word, its attribute ``value``."""
-    known = {}
-    for name, s in settings.items():
-        if s.value is not None:
-            number = isinstance(s.value, int | float)
-            words = {"provenance": s.provenance.value, "note": s.note} | ({} if number else {"value": str(s.value)})
-            known[name] = ((), s.value if number else math.nan, words)
-    return group(known)
-
-
-def settings_of_group(found: Group) -> dict[str, dict[str, Any]]:
-    """Setting → its value, provenance and note."""
-    return {
-        name: {"value": words.get("value", number.item())} | {k: str(words[k]) for k in ("provenance", "note")}
-        for name, (_, number, words) in found.variables.items()
-    }
-
-
-def convergence_to_groups(found: Convergence) -> dict[str, Group]:
-    """R-hat, bulk and tail ESS of each parameter in a group each, as ArviZ's functions of these names return them."""
-    whole = {"divergences": found.divergences, "ebfmi": found.ebfmi, "retried": int(found.retried)}
-    names = ParameterCheck.__annotations__
-    checks = {x: group({k: ((), getattr(c, x)) for k, c in found.parameters.items()}) for x in names}
-    return {
-        "convergence": group({k: ((), x) for k, x in whole.items()}),
-        **{f"convergence/{x}": one for x, one in checks.items()},
-    }
-
-
-def convergence_of_groups(groups: Mapping[str, Group]) -> Convergence:
-    """The checks again."""
-    whole = groups["convergence"]
-    parts = {name: groups[f"convergence/{name}"] for name in ParameterCheck.__annotations__}
-    return Convergence(
-        parameters={
-            k: ParameterCheck(**{name: float(x[k]) for name, x in parts.items()}) for k in parts["rhat"].variables
-        },
-        divergences=int(whole["divergences"]),
-        ebfmi=float(whole["ebfmi"]),
-        retried=bool(whole["retried"]),
-    )
-
-
-_COLUMNS = ("window", "rate", "weight", "noise")
+_RECORDS = ("series", "priors", "settings", "convergence", "window")
+"""Attributes of the tree in JSON; a record is the list of its fields."""
+COLUMNS = ("window", "rate", "weight", "noise")
 """Fields of `Series` that stand among `constant_data`, each after ``row_``."""
-_FACTS = {"signal": str, "start": float, "reference_rate": float, "from_rest": int}
+_FACTS = ("signal", "start", "reference_rate", "from_rest", "notes", "optimizer", "level", "expected")
 """Fields of `Series` that hold for all rows."""
 
 
-def rows_to_groups(rows: Series) -> dict[str, Group]:
-    """Columns of the rows as `constant_data`; what holds for all of them as `series`; the noise that the log states."""
-    columns = {"step": rows.step, "gap": rows.gap()} | {name: getattr(rows, name) for name in _COLUMNS}
-    facts = {name: kind(getattr(rows, name)) for name, kind in _FACTS.items()}
-    optimizer = rows.optimizer._replace(given=int(rows.optimizer.given))
-    # Attributes of a file know no truth values.
-    expected = rows.expected and rows.expected._replace(at_least=int(rows.expected.at_least))
-    variables = {f"row_{k}": ("step", v) for k, v in columns.items() if v is not None}
-    return {
-        "constant_data": group(variables, step=rows.step),
-        "series": group({}, facts | optimizer._asdict()),
-        "noise_level": group({}, {} if rows.level is None else rows.level._asdict()),
-        "expected_noise": group({}, {} if expected is None else expected._asdict()),
-    }
+def _plain(x: Any) -> Any:
+    """NumPy's numbers and dataclasses for JSON."""
+    return x.item() if isinstance(x, np.generic) else astuple(x)
 
 
-def rows_of_groups(groups: Mapping[str, Group], notes: tuple[str, ...]) -> Series:
-    """The same rows as `bayes_grpo.rows.rows_of.rows_of` gave when the fit was made."""
+def _again[R](kind: type[R], values: list[Any]) -> R:
+    """A record of the list of its fields; a stranger's file may hold anything."""
+    return kind(*(of(x) for of, x in zip(get_type_hints(kind).values(), values, strict=True)))
+
+
+def _rows_again(groups: Mapping[str, Group], facts: Mapping[str, Any]) -> Series:
     observed = groups["observed_data"]
     constant = groups["constant_data"]
-    facts = groups["series"].attrs
-    known = groups["noise_level"].attrs
-    level = {name: kind(known[name]) for name, kind in get_type_hints(NoiseLevel).items() if known}
-    of_batch = groups["expected_noise"].attrs
-    expected = {name: kind(of_batch[name]) for name, kind in get_type_hints(ExpectedNoise).items() if of_batch}
-    optimizer = {name: kind(facts[name]) for name, kind in get_type_hints(Optimizer).items()}
-    columns: dict[str, Any] = {k: constant[f"row_{k}"] for k in _COLUMNS if f"row_{k}" in constant}
-    columns |= {name: kind(facts[name]) for name, kind in (_FACTS | {"from_rest": bool}).items()}
+    level, expected = facts["level"], facts["expected"]
+    columns: dict[str, Any] = {k: constant[f"row_{k}"] for k in COLUMNS if f"row_{k}" in constant}
     return Series(
+        signal=str(facts["signal"]),
         step=observed["step"],
         y=observed["y"],
-        optimizer=Optimizer(**optimizer),
-        notes=notes,
-        level=NoiseLevel(**level) if level else None,
-        expected=ExpectedNoise(**expected) if expected else None,
+        start=float(facts["start"]),
+        reference_rate=float(facts["reference_rate"]),
+        from_rest=bool(facts["from_rest"]),
+        optimizer=_again(Optimizer, facts["optimizer"]),
+        notes=tuple(map(str, facts["notes"])),
+        level=level and _again(NoiseLevel, level),
+        expected=expected and _again(ExpectedNoise, expected),
         **columns,
     )

@@ -117,8 +117,7 @@ def sensitivities(fit: Fit) -> dict[str, tuple[float, float]]:
 def scaled_weights(log_part: np.ndarray) -> list[np.ndarray]:
     """Weights of draws under a part of the posterior that is raised to each of `ALPHAS`, shape (draws of all chains,).
 
-    Args:
-        log_part: Log density of the part at every draw, shape (chains, draws).
+    From the log density of the part at every draw, shape (chains, draws).
     """
     whole = log_part.reshape(1, -1)  # all chains as one, as ArviZ takes them
     efficiency = tail_size(whole) / whole.size

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,9 +24,9 @@ from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.sampling.nuts import Convergence
 from bayes_grpo.fitting.sensitivity import CONTRACTION_LIMIT, THRESHOLD, SummaryRow, summary_rows
 from bayes_grpo.fitting.window import FitWindow
-from bayes_grpo.logs.settings import Provenance, Setting
+from bayes_grpo.logs.settings import Setting
 from bayes_grpo.rows.levels import RewardLevels
-from bayes_grpo.rows.reward_range import RewardRange, both_ends
+from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.series import CHANCE
 from bayes_grpo.signals.logged import Logged
 from bayes_grpo.signals.path import SignalPath
@@ -40,14 +41,6 @@ ENDED_SHARE = 0.005
 """Share of the highest learning rate below which nothing of it is left in whole percents."""
 SPENT_SHARE = 0.1
 """Share of the highest learning rate at or below which a schedule is called near its end."""
-
-
-class AssumedSetting(NamedTuple):
-    """A setting that is not in the log: its name, what is assumed, and why, "" without a reason."""
-
-    name: str
-    value: object
-    why: str = ""
 
 
 @dataclass(frozen=True)
@@ -68,18 +61,12 @@ class Summary(Result):
         level: The last level as a share of the reward's range; NaN where that is unknown.
         rate_left: Learning rate at the last row over the highest one.
         rate_ended: Step at which the logged learning rate reached zero; NaN where it has not.
-        convergence: Convergence checks.
         measured: What the measurement noise rests on and how far the rows depart from it; "" where the log says
             nothing of it.
         warnings: Plain sentences about what not to believe.
-        assumed_settings: Settings that are assumed.
         notes: What reader and rows did.
-        about: Which rows were fitted.
-        window: Which rows of the run these are, and why.
-        regime: Name of the regime.
+        about: Which rows were fitted; ``window`` says why these.
         log_format: What the log was read as.
-        interval_level: Probability inside the intervals.
-        seed: Seed that was used.
     """
 
     rows: tuple[SummaryRow, ...]
@@ -97,7 +84,7 @@ class Summary(Result):
     convergence: Convergence
     measured: str
     warnings: tuple[str, ...]
-    assumed_settings: tuple[AssumedSetting, ...]
+    assumed_settings: Mapping[str, Setting]
     notes: tuple[str, ...]
     about: About
     window: FitWindow
@@ -117,7 +104,8 @@ class Summary(Result):
     @property
     def assumed(self) -> tuple[str, ...]:
         """Settings that are assumed, as "name = value (why)"."""
-        return tuple(f"{x.name} = {x.value}" + (f" ({x.why})" if x.why else "") for x in self.assumed_settings)
+        known = self.assumed_settings.items()
+        return tuple(f"{name} = {x.value}" + (f" ({x.note})" if x.note else "") for name, x in known)
 
     @property
     def constant_rate(self) -> str:
@@ -207,41 +195,19 @@ class Summary(Result):
 def path_of(fit: Fit, ends: RewardRange) -> SignalPath:
     """The path of the fitted rows, in which every command finds the levels of a reward, within its range."""
     logged = Logged.of(fit.step(), fit.observed())
-    path = fit_reward(logged, ends, evaluation=fit.signal == "eval_reward", noise=fit.as_draws.rows.expected)
+    path = fit_reward(logged, ends, evaluation=fit.rows.signal == "eval_reward", noise=fit.rows.expected)
     if path is None:
         raise ValueError(f"expected the rows of a fit, which has two at least, found {len(fit.step())}")
     return path
 
 
-def range_of(fit: Fit) -> RewardRange:
-    """Range of the fitted reward, with both ends or none."""
-    known = {
-        name: Setting(s["value"], Provenance(s["provenance"]), s["note"])
-        for name, s in fit.settings.items()
-        if name in _ENDS
-    }
-    return both_ends(fit.observed(), dict.fromkeys(_ENDS, Setting()) | known)
-
-
-_ENDS = ("reward_low", "reward_high")
-"""Settings that say what range a reward has."""
-
-
 def summarize(fit: Fit) -> Summary:
-    """Summarizes a fit.
-
-    Args:
-        fit: The fit.
-
-    Returns:
-        Table, probabilities, R², warnings and the verdict sentence.
-    """
+    """Table, probabilities, R², warnings and the verdict sentence of a fit."""
     rows = tuple(summary_rows(fit))
-    rows_of_fit = fit.as_draws.rows
-    ends = range_of(fit)
+    ends = fit.reward_range
     path = path_of(fit, ends)
     now = interval(path.now)
-    chances = probabilities(fit.regime, fit.quantities, rows_of_fit.length, len(fit.step()))
+    chances = probabilities(fit.regime, fit.quantities, fit.rows.length, len(fit.step()))
     y = fit.observed()
     means = fit.groups["posterior_mean"]
     attrs = fit.attrs
@@ -256,13 +222,13 @@ def summarize(fit: Fit) -> Summary:
         rose=float((path.change() > 0.0).mean()),
         past_peak=past_peak(path),
         level=(now.median - ends.low) / (ends.high - ends.low) if ends.bounded else math.nan,
-        rate_left=float(rows_of_fit.rate[-1] / np.max(rows_of_fit.rate)),
+        rate_left=float(fit.rows.rate[-1] / np.max(fit.rows.rate)),
         rate_ended=float(attrs["rate_ended"]),
         convergence=fit.convergence,
         measured=measured(fit),
         warnings=_warnings(fit, rows),
-        assumed_settings=_assumed(fit),
-        notes=fit.notes,
+        assumed_settings={k: x for k, x in fit.settings.items() if x.explicit is None and x.value is not None},
+        notes=fit.rows.notes,
         about=fit.about,
         window=fit.window,
         regime=fit.regime.name,
@@ -284,7 +250,7 @@ def _warnings(fit: Fit, rows: tuple[SummaryRow, ...]) -> tuple[str, ...]:
         out.append(f"The sampler did not converge: {'; '.join(fit.convergence.reasons)}. Do not use these numbers.")
     if len(fit.step()) < 30:
         out.append(f"Only {len(fit.step())} rows: intervals lean on the priors.")
-    noise_known = fit.as_draws.rows.level is not None  # then its prior is a measurement of its own
+    noise_known = fit.rows.level is not None  # then its prior is a measurement of its own
     prior = [r.name for r in rows if r.mostly_prior and not (noise_known and r.name == "observation_sd")]
     if prior:
         out.append(
@@ -300,14 +266,6 @@ def _warnings(fit: Fit, rows: tuple[SummaryRow, ...]) -> tuple[str, ...]:
     return tuple(out)
 
 
-def _assumed(fit: Fit) -> tuple[AssumedSetting, ...]:
-    return tuple(
-        AssumedSetting(name, s["value"], s["note"])
-        for name, s in fit.settings.items()
-        if s["provenance"] == "assumed" and s["value"] is not None
-    )
-
-
 _LESS = "rows scatter less than independent prompts would: prompts may repeat, or groups may be dropped before the mean"
 _MORE = (
     "rows scatter more than their completions imply: rewards may be summed, batches smaller than configured, or "
@@ -320,7 +278,7 @@ def measured(fit: Fit) -> str:
 
     "" where the log does not determine its noise, or the user overrides the prior.
     """
-    known = fit.as_draws.rows.level
+    known = fit.rows.level
     name = "observation_sd"
     if known is None or name not in fit.priors or not math.isclose(fit.priors[name].median, known.sd, rel_tol=1e-6):
         return ""

@@ -80,12 +80,7 @@ def fit_window(run: Run, signal: str = "auto") -> FitWindow:
 
 
 def rows_to_fit(run: Run, rows: FitRows = "since_break", signal: str = "auto") -> tuple[Run, FitWindow]:
-    """The run with the rows to fit, and why these.
-
-    Args:
-        run: The run.
-        rows: "since_break" or "all".
-        signal: "auto", "reward" (train) or "eval" (evaluations).
+    """The run with the rows to fit, and why these; the signal is "auto", "reward" (train) or "eval" (evaluations).
 
     Raises:
         FitError: Fewer than `MIN_WINDOW_ROWS` rows since the break.

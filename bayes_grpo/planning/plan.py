@@ -23,7 +23,6 @@ from bayes_grpo.dynamics.reduction import MomentumConvention, effective_learning
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.logs.reading import RunLike, read_log
 from bayes_grpo.logs.run import Run
-from bayes_grpo.logs.settings import Provenance
 from bayes_grpo.planning.noise import GroupSettings, RowNoise, correlation_of, row_noises
 from bayes_grpo.planning.outcomes import ChangedSetting, OtherRuns, outcomes_of_similar_changes
 from bayes_grpo.planning.result import NoiseModel, Plan, StiffnessSource, StiffnessUsed
@@ -163,7 +162,8 @@ def _current_run(
 ) -> CurrentRun:
     """The present run, with a fit of its reward where the stiffness comes from it."""
     if isinstance(present, Fit):
-        return CurrentRun(present.about.run, present.as_draws.rows, _groups_of(present), False, present)
+        groups = GroupSettings(*(present.settings[name].explicit for name in GroupSettings._fields))
+        return CurrentRun(present.about.run, present.rows, groups, False, present)
     progress("reading")
     run = present if isinstance(present, Run) else read_log(present, **dict(read or {}))
     table = rows_of(run, signal)
@@ -179,13 +179,6 @@ def _current_run(
 
         fit = fit_run(run, signal=signal, seed=seed, progress=progress)
     return CurrentRun(run.name, table, groups, run_failed(run, table), fit)
-
-
-def _groups_of(fit: Fit) -> GroupSettings:
-    """Group size and prompts per step of a fitted run; None where they are assumed."""
-    found = fit.settings
-    known = {name for name, x in found.items() if x["provenance"] != Provenance.ASSUMED}
-    return GroupSettings(*(found[n]["value"] if n in known else None for n in GroupSettings._fields))
 
 
 def _stiffness(

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from bayes_grpo.dynamics.discretization import relaxation_step
+from bayes_grpo.dynamics.discretization import WindowRow, relaxation_step
 from bayes_grpo.dynamics.state_space import (
     Entry,
     Matrix,
@@ -122,24 +122,6 @@ def with_level(moments: tuple[Vector, Matrix], row: WindowRow, values: Mapping[s
     )
 
 
-class WindowRow(NamedTuple):
-    """A linear process over a window, per state before it; its first component is observed.
-
-    Attributes:
-        transition: State after the window, n × n.
-        observation: Integral of the first component over the window, n; of a row its mean.
-        noise_cov: Covariance of the noise of the state after it, n × n.
-        cross_cov: Its covariance with the noise of the integral or mean, n.
-        observation_var: Variance of the noise of the integral or mean.
-    """
-
-    transition: Matrix
-    observation: Vector
-    noise_cov: Matrix
-    cross_cov: Vector
-    observation_var: Entry
-
-
 def window_row(rows: Rows, step: Callable[[Array], WindowRow], over_gap: Callable[[Array], WindowRow]) -> WindowRow:
     """A row, free over its gap and averaged over its window, from the process over steps of given lengths."""
     window = jnp.asarray(0.0 if rows.window is None else rows.window)
@@ -171,8 +153,7 @@ def first_order_row(rate: Array, diffusion: Array, rows: Rows, gap_rate: Array |
     """
 
     def over(rate: Array, t: Array) -> WindowRow:
-        m = relaxation_step(rate, t)
-        return WindowRow(((m.xx,),), (m.zx,), ((diffusion * m.q_xx,),), (diffusion * m.q_zx,), diffusion * m.q_zz)
+        return relaxation_step(rate, t).forced(diffusion)
 
     return window_row(rows, partial(over, rate), partial(over, rate if gap_rate is None else gap_rate))
 

@@ -31,8 +31,8 @@ from numpyro import primitives
 from numpyro.distributions import constraints
 
 from bayes_grpo.common.errors import BayesGrpoWarning, PriorError, SettingError
-from bayes_grpo.dynamics.kalman import Filtered, Smoothed, filter_rows, log_likelihood, smooth
-from bayes_grpo.dynamics.sampling import draw_rows, propagate, state_before
+from bayes_grpo.dynamics.kalman import log_likelihood
+from bayes_grpo.dynamics.sampling import draw_rows
 from bayes_grpo.dynamics.state_space import StateSpace
 from bayes_grpo.regimes.base import UNIT, Regime
 from bayes_grpo.regimes.priors import is_distribution, point_value, resolve_priors
@@ -113,51 +113,6 @@ class RowsDistribution(dist.Distribution):
             SettingError: The values have another length than the rows, or one of them is infinite. Values that are
                 traced are not known yet: an infinite one has the density 0.
         """
-        found = self._of_space(log_likelihood, value)
-        infinite = jnp.any(jnp.isinf(jnp.asarray(value, float)), axis=-1)
-        return jnp.where(infinite, -jnp.inf, found)
-
-    def loo_log_prob(self, value: Any) -> Array:
-        """Log density of each logged value given all others, shape (..., T); NaN where missing."""
-        return self._of_space(lambda space, y: smooth(space, y).loo_log_density, value)
-
-    def filter(self, value: Any) -> Filtered:
-        """One-step predictions of every row, and the state after the last one; fields have leading batch axes."""
-        return self._of_space(filter_rows, value)
-
-    def smooth(self, value: Any) -> Smoothed:
-        """Latent rewards and leave-one-out conditionals given all rows; fields have leading batch axes."""
-        return self._of_space(smooth, value)
-
-    def forecast(self, key: Any, value: Any, sample_shape: tuple[int, ...] = ()) -> Array:
-        """Draws of the rows after the last logged value, given all values; other rows are 0.
-
-        Args:
-            key: A random key.
-            value: Logged values, shape (T,), NaN = missing; for rows to come see `Series.extended`.
-            sample_shape: Shape of the draws.
-
-        Returns:
-            Shape sample_shape + batch shape + (T,).
-        """
-        y = self._logged(value)
-        shape = (*sample_shape, *self._batch())
-        first = jnp.max(jnp.where(jnp.isfinite(y), jnp.arange(1, len(y) + 1), 0))
-
-        def one(space: StateSpace, key: Array) -> Array:
-            now, later = jax.random.split(key)
-            start = state_before(space, y, first, tuple(jax.random.normal(now, (space.size,))))
-            noise = jax.random.normal(later, (len(y), space.size + 2))
-            return propagate(space, start, first, jnp.asarray(len(y)), noise)[2]
-
-        return self._over_batch(one, _keys(key, shape), shape, 0)
-
-    def _of_space(self, function: Callable[[StateSpace, Array], Any], value: Any) -> Any:
-        y = self._logged(value)
-        return self._over_batch(function, y, y.shape[:-1], 1)
-
-    def _logged(self, value: Any) -> Array:
-        """Logged values, shape (..., T); raises `SettingError` for those that the rows cannot have."""
         y = jnp.asarray(value, float)
         length = self.rows.y.shape[-1]
         where = f"distribution of {self.regime.name}"
@@ -172,7 +127,8 @@ class RowsDistribution(dist.Distribution):
                 f"{where}: expected finite values of event shape ({length},), or NaN where a row is missing, found an "
                 f"infinite one in row {row}; replace it by NaN or drop the run"
             )
-        return y
+        found = self._over_batch(log_likelihood, y, y.shape[:-1], 1)
+        return jnp.where(jnp.any(jnp.isinf(y), axis=-1), -jnp.inf, found)
 
     def sample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Array:
         """Draws of the logged values of all rows, padded ones included: sample_shape + batch shape + (T,)."""

@@ -169,7 +169,7 @@ def _all_quantities(s: Summary) -> Tabular:
 def _assumed(s: Summary) -> str:
     if not s.assumed_settings:
         return ""
-    known = [f"{x.name} {x.value}" for x in s.assumed_settings]
+    known = [f"{name} {x.value}" for name, x in s.assumed_settings.items()]
     return f"{listed(known, 4)} (not in the log; set them with --set or bayes_grpo.toml)"
 
 

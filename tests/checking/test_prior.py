@@ -1,18 +1,17 @@
 """The prior predictive check: shares of planted prior runs, and the sentence that says them."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from bayes_grpo import Fit, check, fit
-from bayes_grpo.fitting.groups import group, groups_in, of_draws
+from bayes_grpo import check, fit
+from bayes_grpo.fitting.groups import of_draws
 from bayes_grpo.fitting.prior_check import check_prior
-from bayes_grpo.fitting.result import settings_to_group
 from bayes_grpo.logs.settings import Provenance, Setting, Settings
-from bayes_grpo.regimes import REGIMES
 from tests.helpers.runs import rising_run
-from tests.helpers.saved_fit import saved_tree
+from tests.helpers.saved_fit import unsampled_fit
 
 ROWS = np.array([0.2, 0.3, 0.4, 0.5, 0.6, 0.6, 0.7, 0.8])
 
@@ -20,12 +19,13 @@ ROWS = np.array([0.2, 0.3, 0.4, 0.5, 0.6, 0.6, 0.7, 0.8])
 def with_prior_runs(runs, rows=ROWS, **settings):
     """A fit of these rows that has these prior runs, shape (runs, 8)."""
     given = Settings(**{k: Setting(v, Provenance.USER) for k, v in settings.items()})
-    groups = groups_in(saved_tree()) | {
-        "observed_data": group({"y": ("step", rows)}, step=np.arange(1.0, 9.0)),
-        "prior_predictive": of_draws({"y": np.asarray(runs, np.float32)[None]}, "step"),
-        "settings": settings_to_group(given),
-    }
-    return Fit(groups, REGIMES["exponential"])
+    one = unsampled_fit()
+    return replace(
+        one,
+        groups=dict(one.groups) | {"prior_predictive": of_draws({"y": np.asarray(runs, np.float32)[None]}, "step")},
+        rows=replace(one.rows, y=rows),
+        settings=dict(given.items()),
+    )
 
 
 def test_shares_of_planted_runs():

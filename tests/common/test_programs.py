@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -121,11 +122,11 @@ def counting(traces: list[int]) -> Any:
 
 def test_threads_that_ask_for_one_program_compile_it_once():
     traces: list[int] = []
-    make, before = counting(traces), programs._PROGRAMS.compiled
+    make, before = counting(traces), programs._cached_program.cache_info().misses
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda x: programs.call(make, (2.0,), np.full(3, x)), range(8)))
     assert [x.tolist() for x in found] == [[2.0 * x] * 3 for x in range(8)]
-    assert (len(traces), programs._PROGRAMS.compiled) == (1, before + 1)
+    assert (len(traces), programs._cached_program.cache_info().misses) == (1, before + 1)
     programs.call(make, (2.0,), np.ones(4))
     assert len(traces) == 2
 
@@ -151,8 +152,7 @@ class Hashable:
 
 
 def test_the_oldest_program_is_let_go_and_a_users_stay(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(programs, "PROGRAMS", 2)
-    monkeypatch.setattr(programs, "_PROGRAMS", programs._Programs())
+    monkeypatch.setattr(programs, "_cached_program", lru_cache(2)(programs._Program))
     theirs: Any = jax.jit(lambda x: jnp.sin(x) * 2.0)
     theirs(np.float32(1.0))
     traces: list[int] = []

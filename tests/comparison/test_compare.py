@@ -1,20 +1,21 @@
 """Comparison of laws: the scores against dense normals and exact refits, what is left out, what is said."""
 
-import importlib
 import json
 import warnings
 from dataclasses import replace
 from typing import Any, cast
 
+import arviz as az
 import numpy as np
 import pytest
 from scipy.stats import norm, ttest_1samp
 
 import bayes_grpo.comparison.compare as module
+import bayes_grpo.comparison.scores as scores_module
 from bayes_grpo import SamplerSettings, compare
 from bayes_grpo.common.errors import FitError, ParetoKWarning, SettingError
 from bayes_grpo.comparison.result import ComparisonLine, verdict_of
-from bayes_grpo.comparison.scores import exact_density, leave_one_out
+from bayes_grpo.comparison.scores import exact_density, leave_one_out, relative_efficiency
 from bayes_grpo.regimes import REGIMES
 from bayes_grpo.views.view import view
 from tests.helpers.command import call
@@ -46,28 +47,40 @@ def test_psis_agrees_with_exact_refits(found):
         # The mean of the densities of a refit has an error of its own, 0.05 on the first row: three make one reference.
         refits = [exact_density(found.posteriors["exponential"].draws, row, seed=seed) for seed in (3, 4, 5)]
         exact = np.logaddexp.reduce(refits) - np.log(len(refits))
-        assert scores.pointwise[row] == pytest.approx(exact, abs=0.1)
+        assert float(scores.data.elpd_i[row]) == pytest.approx(exact, abs=0.1)
+
+
+@pytest.mark.thorough
+def test_leave_one_out_is_that_of_arviz(found):
+    draws = found.posteriors["exponential"]
+    groups = {"posterior": dict(draws.draws.values), "log_likelihood": {"y": draws.loo_log_density}}
+    theirs: Any = az.loo(az.from_dict(groups), pointwise=True, reff=relative_efficiency(draws.draws))
+    ours = found.loo["exponential"].data
+    for name in ("elpd", "se", "p", "n_samples", "n_data_points", "good_k", "warning"):
+        assert getattr(ours, name) == pytest.approx(getattr(theirs, name), rel=1e-9)
+    np.testing.assert_allclose(ours.elpd_i, theirs.elpd_i, rtol=1e-9)
+    np.testing.assert_allclose(ours.pareto_k, theirs.pareto_k, rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.thorough
 def test_rows_where_psis_fails_are_refitted_and_the_rest_is_said(found, monkeypatch):
-    loo_module = importlib.import_module("arviz_stats.loo.loo")  # the package shows its function by this name
-    honest = loo_module.loo
+    honest = scores_module.smoothed_weights
 
-    def failing(*args, **kwargs):
-        out = honest(*args, **kwargs)
-        out.pareto_k.values[[3, 20]] = [0.9, 0.8]
-        out.elpd_i.values[[3, 20]] = [-50.0, -60.0]
-        return out
+    def failing(*args):
+        weight, k = honest(*args)
+        k[[3, 20]] = [0.9, 0.8]
+        return weight, k
 
-    monkeypatch.setattr(loo_module, "loo", failing)
+    monkeypatch.setattr(scores_module, "smoothed_weights", failing)
     with pytest.warns(ParetoKWarning, match="1 rows beyond the 1"):
         scores = leave_one_out(found.posteriors["exponential"], refits=1)
     assert scores.refitted == (3,)
     assert scores.unreliable == (20,)
-    assert scores.pointwise[3] == pytest.approx(found.loo["exponential"].pointwise[3], abs=0.1)
-    assert scores.pointwise[20] == -60.0
-    assert scores.data.elpd == pytest.approx(scores.pointwise.sum())
+    before = found.loo["exponential"].data.elpd_i.values
+    assert 0.0 < abs(scores.data.elpd_i[3] - before[3]) < 0.1
+    assert scores.data.elpd_i[20] == before[20]
+    assert scores.data.elpd == pytest.approx(float(scores.data.elpd_i.sum()))
+    assert scores.data.pareto_k[3] == 0.0
 
 
 @pytest.mark.thorough

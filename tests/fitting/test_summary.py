@@ -25,7 +25,7 @@ def fit_with(ratio: float, level: NoiseLevel | None = LEVEL, prior: float = 0.1)
     """What `measured` reads of a fit."""
     draws = 0.1 * ratio * np.exp(0.01 * np.random.default_rng(0).standard_normal(500))
     return SimpleNamespace(
-        as_draws=SimpleNamespace(rows=SimpleNamespace(level=level)),
+        rows=SimpleNamespace(level=level),
         priors={"observation_sd": Prior(prior, 0.2)},
         draws=lambda name: {"observation_sd": draws}[name],
     )

@@ -6,18 +6,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from bayes_grpo.fitting.file import save_fit
-from bayes_grpo.fitting.groups import group, tree_of
-from bayes_grpo.fitting.result import (
-    FORMAT,
-    Fit,
-    convergence_to_groups,
-    model_hash,
-    priors_to_group,
-    rows_to_groups,
-    settings_to_group,
-)
+from bayes_grpo.fitting.file import write_tree
+from bayes_grpo.fitting.groups import group
+from bayes_grpo.fitting.result import FORMAT, Fit, model_hash
 from bayes_grpo.fitting.sampling.nuts import Convergence, ParameterCheck
+from bayes_grpo.fitting.window import FitWindow
 from bayes_grpo.regimes import REGIMES, Prior
 from bayes_grpo.rows.rows_of import rows_of
 from tests.helpers.runs import rising_run
@@ -30,48 +23,54 @@ GROUPS = {
     "trajectories": (ROWS, ("curve", "latent", "rows")),
     "observed_data": (("step",), ("y",)),
     "posterior_mean": (("step",), ("latent", "curve")),
+    "constant_data": (("step",), ("row_window", "row_rate", "row_weight")),
 }
 
 
-def saved_tree(regime: str = "exponential", seed: int = 0) -> xr.DataTree:
-    """The content of such a file."""
+def unsampled_fit(regime: str = "exponential", seed: int = 0) -> Fit:
+    """Such a fit."""
     rng, law = np.random.default_rng(seed), REGIMES[regime]
     names = tuple(p.name for p in law.parameters)
     groups = {}
     for name, (dims, variables) in (GROUPS | dict.fromkeys(("posterior", "prior"), (DRAWN, names))).items():
         values = {v: (dims, 0.1 + rng.random([SIZES[d] for d in dims])) for v in variables}
         groups[name] = group(values, None, **{d: np.arange(1.0, 1.0 + SIZES[d]) for d in dims})
-    series = rows_of(rising_run(SIZES["step"]))
-    found = Convergence(dict.fromkeys(names, ParameterCheck(1.0, 900.0, 900.0)), 0, 1.0, False)
-    groups |= rows_to_groups(series) | convergence_to_groups(found)
-    groups["priors"] = priors_to_group(dict.fromkeys(names, Prior(1.0, 0.5)), ())
-    groups["settings"] = settings_to_group(rising_run(SIZES["step"]).settings)
-    tree = tree_of(groups)
-    tree.attrs.update(
-        {
+    run = rising_run(SIZES["step"])
+    return Fit(
+        groups=groups,
+        regime=law,
+        rows=rows_of(run),
+        priors=dict.fromkeys(names, Prior(1.0, 0.5)),
+        settings=dict(run.settings.items()),
+        convergence=Convergence(dict.fromkeys(names, ParameterCheck(1.0, 900.0, 900.0)), 0, 1.0, False),
+        window=FitWindow(),
+        attrs={
             "bayes_grpo_format": FORMAT,
             "bayes_grpo_version": "0.1.0",
             "regime": regime,
             "model_hash": model_hash(law),
             **dict.fromkeys(("run_name", "source", "log_format", "log_hash"), "log"),
-            **dict.fromkeys(("window_start", "rate_ended"), float("nan")),
-            "window_reason": "",
+            "rate_ended": float("nan"),
+            "sampled_levels": "",
             "seed": 0,
-            "notes": "",
-        }
+        },
     )
-    return tree
+
+
+def saved_tree(regime: str = "exponential", seed: int = 0) -> xr.DataTree:
+    """The content of such a file."""
+    return unsampled_fit(regime, seed).data
 
 
 def save(tree: xr.DataTree, path: Path) -> Path:
     """Writes such a content as a fit is written."""
-    save_fit(Fit.of_tree(tree, REGIMES["exponential"]), path)
+    write_tree(tree, path)
     return path
 
 
-def with_attribute(tree: xr.DataTree, name: str, value: Any, group: str = "/") -> xr.DataTree:
-    """The same with another value of an attribute of a group; without it where that is None."""
+def with_attribute(tree: xr.DataTree, name: str, value: Any) -> xr.DataTree:
+    """The same with another value of an attribute; without it where that is None."""
     tree = tree.copy()
-    kept = {k: v for k, v in tree[group].attrs.items() if k != name}
-    tree[group].attrs = kept | ({} if value is None else {name: value})
+    kept = {k: v for k, v in tree.attrs.items() if k != name}
+    tree.attrs = kept | ({} if value is None else {name: value})
     return tree

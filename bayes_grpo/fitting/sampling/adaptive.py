@@ -165,11 +165,8 @@ class ImportanceSettings:
 class Proposal:
     """A wide Student t about the mean, and narrow ones about some of the points: two modes keep both.
 
-    Attributes:
-        centre: Shape (p,).
-        wide: Cholesky factor of the wide t's scale, shape (p, p).
-        kernels: Centres of the narrow ones, shape (k, p).
-        narrow: Cholesky factor of their common scale, shape (p, p).
+    ``wide`` and ``narrow`` are Cholesky factors of the scales, shape (p, p); ``kernels`` are the narrow ones' centres,
+    shape (k, p).
     """
 
     centre: np.ndarray
@@ -220,18 +217,11 @@ def adaptive_points(
     settings: ImportanceSettings | None = None,
     start: np.ndarray | None = None,
 ) -> tuple[WeightedPoints, WeightDiagnostics]:
-    """Weighted points of a posterior with a standard normal prior.
+    """Weighted points of a posterior with a standard normal prior of p coordinates, and whether they can be used.
 
-    Args:
-        log_likelihood: Takes points of shape (n, p) and returns shape (n,); a value that is not finite has no weight.
-        size: Number of coordinates p.
-        seed: Seed.
-        settings: How many points to spend.
-        start: Draws of a posterior that is expected to be close, shape (n, p). A proposal about them replaces the
-            climb from the prior, from which a quarter of the first batch still comes.
-
-    Returns:
-        The points, and whether they can be used.
+    ``log_likelihood`` takes points of shape (n, p) and returns shape (n,); a value that is not finite has no weight.
+    ``start`` are draws of a posterior that is expected to be close, shape (n, p): a proposal about them replaces the
+    climb from the prior, from which a quarter of the first batch still comes.
     """
     settings = settings or ImportanceSettings()
     rng = np.random.default_rng(seed)

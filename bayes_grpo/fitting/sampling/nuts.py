@@ -83,18 +83,11 @@ def run_chains(
     settings: SamplerSettings,
     *shared: Any,
 ) -> Chain:
-    """Runs chains side by side; the one driver of NUTS.
+    """Runs chains side by side; the one driver of NUTS. Draws with leading axes (chains, draws).
 
-    Args:
-        begin: Function of (*options, warm-up, a random key, a position, *shared) that begins a chain.
-        options: Hashable.
-        keys: Random keys as numbers, shape (chains, 2).
-        z: Positions, shape (chains, p); None for a sampler that finds its own.
-        settings: Lengths of the chains.
-        *shared: Arguments of all chains: target acceptance first, arrays or trees of them.
-
-    Returns:
-        Draws with leading axes (chains, draws).
+    ``begin``, a function of (*options, warm-up, a random key, a position, *shared), begins a chain. Random keys are
+    numbers, shape (chains, 2); positions have the shape (chains, p), None for a sampler that finds its own. Shared by
+    all chains are the target acceptance and further arrays or trees of them.
     """
     program = _options(begin, options, settings)
     if accelerated():
@@ -202,37 +195,21 @@ def sample_model[D](
     seed: int,
     settings: SamplerSettings,
 ) -> tuple[D, Convergence]:
-    """Samples a NumPyro model.
+    """Samples a NumPyro model, a function of arrays or trees of them; with one chain without a retry.
 
-    Args:
-        model: The model, a function of the arguments.
-        arguments: Arrays or trees of them.
-        check: As in `converged`.
-        seed: Seed.
-        settings: Length and care of the sampling; with one chain there is no retry.
+    ``check`` takes chains and whether they are the second ones, and returns a result and its checks.
     """
     first, second = jax.random.split(jax.random.key(seed))
 
-    def run(failed: Chain | None) -> Chain:
-        again = failed is not None
-        key, accept = (second, settings.retry_target_accept) if again else (first, settings.target_accept)
-        lengths = replace(settings, num_samples=RETRY_LENGTH * settings.num_samples) if again else settings
+    def run(key: Array, accept: float, lengths: SamplerSettings) -> Chain:
         keys = np.asarray(jax.random.key_data(jax.random.split(key, settings.num_chains)))
         return run_chains(_on_model, (model,), keys, None, lengths, np.asarray(accept), *arguments)
 
-    return converged(run, check, retry=settings.num_chains > 1)
-
-
-def converged[D](
-    run: Callable[[Chain | None], Chain], check: Callable[[Chain, bool], tuple[D, Convergence]], retry: bool = True
-) -> tuple[D, Convergence]:
-    """Runs chains and checks them; where the checks fail, once more and more carefully.
-
-    ``run`` takes the chains that failed, None at first; ``check`` takes chains and whether they are the second ones.
-    """
-    chains = run(None)
-    found = check(chains, False)
-    return check(run(chains), True) if retry and not found[1].passed else found
+    found = check(run(first, settings.target_accept, settings), False)
+    if found[1].passed or settings.num_chains == 1:
+        return found
+    longer = replace(settings, num_samples=RETRY_LENGTH * settings.num_samples)
+    return check(run(second, settings.retry_target_accept, longer), True)
 
 
 RETRY_LENGTH = 3

@@ -36,16 +36,13 @@ from bayes_grpo.rows.series import Series
 
 
 class PriorNumbers(NamedTuple):
-    """Priors as numbers, so that overriding one does not compile again.
+    """Priors as numbers, so that overriding one does not compile again; p sampled parameters, l marginalized ones.
 
     Attributes:
-        location: Of the sampled parameters in their transformed coordinate, shape (p,).
-        scale: Likewise, shape (p,).
-        marginalized_mean: Of the marginalized parameters, shape (l,).
-        marginalized_sd: Likewise, shape (l,).
+        location: Of the sampled parameters in their transformed coordinate, shape (p,); ``scale`` likewise.
+        marginalized_mean: Of the marginalized parameters, shape (l,); ``marginalized_sd`` likewise.
         quantiles: Coordinates at `bayes_grpo.regimes.priors.GRID`, shape (p, 97), where a prior is not normal in its
-            coordinate; else None, which keeps the program as it is.
-        slopes: Their derivatives, shape (p, 97), likewise.
+            coordinate; else None, which keeps the program as it is. ``slopes`` are their derivatives.
         exact: Whether a prior is a distribution over the parameter's own values, shape (p,), likewise: then
             `Regime.physical` must not bend it.
     """
@@ -82,14 +79,9 @@ def prior_numbers(regime: Regime, priors: Mapping[str, Prior]) -> PriorNumbers:
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """A posterior before it is sampled.
+    """A posterior before it is sampled; ``arrays`` and ``numbers`` are rows and priors as programs take them.
 
-    Attributes:
-        regime: The regime.
-        rows: Rows of the log.
-        arrays: The same, padded to a length T; a row that is left out is a missing value.
-        priors: Prior of every parameter, by name.
-        numbers: The same as numbers.
+    A row that is left out is a missing value of the arrays.
     """
 
     regime: Regime
@@ -117,13 +109,7 @@ class Target:
 def target_of(
     regime: Regime, rows: Series, overrides: Mapping[str, Any] | None = None, *, arrays: Rows | None = None
 ) -> Target:
-    """A regime with its priors on rows.
-
-    Args:
-        regime: The regime.
-        rows: Rows of the log.
-        overrides: Priors, as `bayes_grpo.regimes.priors.resolve_priors` takes them.
-        arrays: The rows as programs take them; None for the smallest shapes (`bayes_grpo.rows.padding.padded`).
+    """A regime with its priors on rows, as programs take them in ``arrays`` (None: in the smallest shapes).
 
     Raises:
         FitError: The regime cannot be put on these rows.
@@ -252,10 +238,9 @@ def marginalized_draws(target: Target, z: np.ndarray, rng: np.random.Generator) 
 def summarize_draws(target: Target, values: Mapping[str, np.ndarray], seed: int) -> tuple[np.ndarray, ...]:
     """Implications of sampled parameters, shape (chains, draws) each, on the rows.
 
-    Returns:
-        Marginalized parameters drawn given the rows, in the order of the regime's; the fields of
-        `bayes_grpo.fitting.draws.SmoothedDraws` after the first; and the innovation of every row over its sd, given the
-        rows before it. All with leading axes (chains, draws).
+    Marginalized parameters drawn given the rows, in the order of the regime's; the fields of
+    `bayes_grpo.fitting.draws.SmoothedDraws` after the first; and the innovation of every row over its sd, given the
+    rows before it. All with leading axes (chains, draws).
     """
     chains, draws = next(iter(values.values())).shape
     noise = np.random.default_rng(seed).standard_normal((chains * draws, state_size(target.regime, target.arrays)))

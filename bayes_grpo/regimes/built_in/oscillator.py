@@ -19,14 +19,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from bayes_grpo.dynamics.discretization import oscillator_step
+from bayes_grpo.dynamics.discretization import WindowRow, oscillator_step
 from bayes_grpo.dynamics.state_space import StateSpace
 from bayes_grpo.regimes.base import POSITIVE, SIGNED, Parameter, Prior, Quantity, Regime, namespace
 from bayes_grpo.regimes.common import (
     HALF_GAIN,
     LEVELS,
     NOISES,
-    WindowRow,
     initial_levels,
     response_prior,
     window_row,
@@ -146,15 +145,7 @@ def second_order_space(
     """
 
     def over(t: Array) -> WindowRow:
-        m = oscillator_step(a, b, t)
-        xx, xv, vv = diffusion * m.q_xx, diffusion * m.q_xv, diffusion * m.q_vv
-        return WindowRow(
-            ((m.xx, m.xv), (m.vx, m.vv)),
-            (m.zx, m.zv),
-            ((xx, xv), (xv, vv)),
-            (diffusion * m.q_zx, diffusion * m.q_zv),
-            diffusion * m.q_zz,
-        )
+        return oscillator_step(a, b, t).forced(diffusion)
 
     speed_var = 0.0 if rows.start_speed is None else jnp.asarray(rows.start_speed) ** 2
     return with_level(initial_levels(marginalized, speed_var), window_row(rows, over, over), values, rows)

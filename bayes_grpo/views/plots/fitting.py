@@ -44,7 +44,7 @@ def plot_fit(fit: Fit, title: str = "", figure: Canvas | None = None) -> Canvas:
         return band(fit.trajectories(name).reshape(-1, len(step)))[::2]
 
     means = fit.groups["posterior_mean"]
-    usual = ordinary(fit.as_draws.rows.weight)
+    usual = ordinary(fit.rows.weight)
     rows = ends("rows")[:, usual]
     axes.fill_between(step[usual], *rows, color=_ROWS, alpha=0.25, lw=0, label=f"logged rows, {LEVEL:.0%}")
     axes.fill_between(step, *ends("latent"), color=_LATENT, alpha=0.2, lw=0)
@@ -70,30 +70,18 @@ def ordinary(weight: np.ndarray) -> np.ndarray:
     return weight >= _LEAST_WEIGHT * np.median(weight)
 
 
-_OUTLIER_COLOR, _BAND = "#c2410c", "#9ca3af"
-
-
 def plot_residuals(fit: Fit, check: Check, figure: Canvas | None = None) -> Canvas:
-    """Draws the leave-one-out residuals, with a band that holds all of 95% of replicated logs; outliers are circled.
-
-    Args:
-        fit: The fit.
-        check: Its check.
-        figure: Empty figure, or part of one, to draw on; a new one if None.
-
-    Returns:
-        The figure; a new one is not registered with pyplot.
-    """
+    """Draws the leave-one-out residuals, with a band that holds all of 95% of replicated logs; outliers are circled."""
     title = "leave-one-out residuals (band: 95% of replicates inside)"
     figure, axes = one_panel(figure, (6.0, 2.7), title, "sd")
     step = fit.step()
     loo = np.median(check.residuals.loo, axis=0)
     limit = next(f.limit for f in check.findings if f.name == "outliers")
-    axes.axhspan(-limit, limit, color=_BAND, alpha=0.25, lw=0)
-    axes.axhline(0, color=_BAND, lw=0.8)
-    axes.plot(step, loo, ".", color="#111827", ms=4)
+    axes.axhspan(-limit, limit, color=_ROWS, alpha=0.25, lw=0)
+    axes.axhline(0, color=_ROWS, lw=0.8)
+    axes.plot(step, loo, ".", color=_DATA, ms=4)
     out = np.abs(loo) > limit
-    axes.plot(step[out], loo[out], "o", mfc="none", color=_OUTLIER_COLOR, ms=8)
+    axes.plot(step[out], loo[out], "o", mfc="none", color=_CURVE, ms=8)
     return figure
 
 
@@ -115,12 +103,11 @@ def plot_comparison(comparison: Comparison, figure: Canvas | None = None) -> Can
     figure, axes = one_panel(figure, (9.2, 4.6), vertical=comparison.about.reward)
     table = next(iter(comparison.posteriors.values())).draws.rows
     step, y = table.step, table.y
-    axes.plot(step, y, ".", color="#111827", ms=3, alpha=0.5, label="logged")
+    axes.plot(step, y, ".", color=_DATA, ms=3, alpha=0.5, label="logged")
     for i, line in enumerate(comparison.table):
-        worse = "worse" in (line.verdict, line.verdict_ahead)
-        label = f"{line.regime}, R² {line.r2:.2f}" + (" (worse)" if worse else "")
+        label = f"{line.regime}, R² {line.r2:.2f}" + (" (worse)" if line.rejected else "")
         curve = comparison.posteriors[line.regime].curve_mean
-        axes.plot(step, curve, ":" if worse else "-", color=_COLORS[i % len(_COLORS)], lw=1.5, label=label)
+        axes.plot(step, curve, ":" if line.rejected else "-", color=_COLORS[i % len(_COLORS)], lw=1.5, label=label)
     spread = max(float(np.ptp(y)), 1e-12)
     axes.set_ylim(y.min() - 0.2 * spread, y.max() + 0.2 * spread)
     legend_below(figure, axes)
