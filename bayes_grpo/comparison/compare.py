@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 
@@ -216,31 +217,21 @@ def _table_cautions(lines: Sequence[ComparisonLine], loo: Mapping[str, LeaveOneO
     return out
 
 
-def _ranked(loo: Mapping[str, LeaveOneOut]) -> dict[str, dict[str, float]]:
+def _ranked(loo: Mapping[str, LeaveOneOut]) -> dict[str, dict[str, Any]]:
     """ArviZ's comparison, best regime first."""
     *_, az_compare = imports.scores()
-    if len(loo) == 1:
-        name, only = next(iter(loo.items()))
-        alone = {"elpd_diff": 0.0, "dse": 0.0, "p_worse": float("nan"), "weight": 1.0}
-        return {name: alone | {"elpd": only.data.elpd}}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # ArviZ's, on high k and many models: the table has its own
         found = az_compare({k: v.data for k, v in loo.items()}, method="stacking", round_to="none")
-    out = {str(name): {k: float(row[k]) for k in _COLUMNS} for name, row in found.iterrows()}
-    total = sum(max(row["weight"], 0.0) for row in out.values())
-    for row in out.values():
-        row["weight"] = max(row["weight"], 0.0) / total
-    return out
-
-
-_COLUMNS = ("elpd", "elpd_diff", "dse", "p_worse", "weight")
+    weight = found["weight"].clip(lower=0.0)
+    return found.assign(weight=weight / weight.sum()).to_dict("index")
 
 
 def _line(
-    row: Mapping[str, float], found: SmoothedDraws, loo: LeaveOneOut, future: np.ndarray | None, best: np.ndarray | None
+    row: Mapping[str, Any], found: SmoothedDraws, loo: LeaveOneOut, future: np.ndarray | None, best: np.ndarray | None
 ) -> ComparisonLine:
     """A regime's line: its row of ArviZ's table and its leave-future-out difference from the best regime."""
-    difference, error, p_worse = row["elpd_diff"], row["dse"], row["p_worse"]
+    difference, p_worse = row["elpd_diff"], row["p_worse"]
     behind, behind_se, p_worse_ahead = _score_differences(future, best)
     if future is None or best is None:
         verdict_ahead = ""
@@ -252,7 +243,7 @@ def _line(
         regime=found.draws.regime.name,
         elpd=row["elpd"],
         difference=difference,
-        difference_se=error,
+        difference_se=row["dse"],
         p_worse=p_worse,
         weight=row["weight"],
         verdict="best" if difference == 0 else _verdict(difference, p_worse),

@@ -18,7 +18,7 @@ import numpy as np
 from jax import Array
 
 from bayes_grpo.common.errors import PriorError
-from bayes_grpo.regimes.base import REAL, UNIT, Parameter, Prior, Regime
+from bayes_grpo.regimes.base import REAL, Parameter, Prior, Regime
 from bayes_grpo.rows.series import Series
 
 _LARGEST, STEP = 6.0, 0.125
@@ -211,8 +211,6 @@ def _checked(parameter: Parameter, given: Any) -> Prior:
         raise PriorError(
             f"{where}: expected a finite median and a spread above 0, found {given!r}; one number alone fixes it"
         )
-    if parameter.transform is UNIT and not 0 < prior.median < 1:
-        raise PriorError(f"{where}: {parameter.name} lies between 0 and 1; its median must too, found {given!r}")
-    if parameter.transform.positive and prior.median <= 0:
-        raise PriorError(f"{where}: {parameter.name} is positive; its median must be too, found {given!r}")
+    if _inverse(parameter, prior.median) is None:
+        raise PriorError(f"{where}: {parameter.name} {_domain(parameter)}, found the median of {given!r}")
     return prior
