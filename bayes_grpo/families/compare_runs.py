@@ -35,9 +35,8 @@ from bayes_grpo.families.recipes import (
 )
 from bayes_grpo.logs.run import Run
 from bayes_grpo.references.gather import RunSources
-from bayes_grpo.rows.levels import RewardLevels
 from bayes_grpo.rows.rows_of import MAX_ROWS_OF_SEVERAL, rows_of
-from bayes_grpo.rows.series import Series
+from bayes_grpo.rows.series import RewardLevels, Series
 from bayes_grpo.signals.path import fit_path
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,21 +13,14 @@ from bayes_grpo.common.document import ranged
 from bayes_grpo.common.intervals import LEVEL, Interval, interval, percent, span_text
 from bayes_grpo.common.results import About, Result, frame_of
 from bayes_grpo.fitting.alternative import AlternativePrior, alternative_prior
-from bayes_grpo.fitting.curve_shape import (
-    CLEAR_DIRECTION,
-    PROBABLE_DIRECTION,
-    overshoot_text,
-    past_peak,
-    probabilities,
-)
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.sampling.nuts import Convergence
 from bayes_grpo.fitting.sensitivity import CONTRACTION_LIMIT, THRESHOLD, SummaryRow, summary_rows
 from bayes_grpo.fitting.window import FitWindow
 from bayes_grpo.logs.settings import Setting
-from bayes_grpo.rows.levels import RewardLevels
+from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.reward_range import RewardRange
-from bayes_grpo.rows.series import CHANCE
+from bayes_grpo.rows.series import CHANCE, RewardLevels
 from bayes_grpo.signals.logged import Logged
 from bayes_grpo.signals.path import SignalPath
 from bayes_grpo.signals.run_paths import fit_reward
@@ -41,6 +34,16 @@ ENDED_SHARE = 0.005
 """Share of the highest learning rate below which nothing of it is left in whole percents."""
 SPENT_SHARE = 0.1
 """Share of the highest learning rate at or below which a schedule is called near its end."""
+CLEAR_DIRECTION = 0.95
+"""Probability from which on the direction of the reward is clear."""
+PROBABLE_DIRECTION = 0.8
+"""Probability from which on the reward has probably moved that way."""
+LOST_SHARE = 0.25
+"""Share of a rise from which on its loss is part of the answer."""
+_SWING_PERIOD = 8.0
+"""Rows in an oscillation at least: faster ones are a prompt order or an alias."""
+_SWING_DAMPING = 0.4
+"""Damping ratio below which a linear regime oscillates."""
 
 
 @dataclass(frozen=True)
@@ -291,3 +294,52 @@ def measured(fit: Fit) -> str:
     if abs(np.log(ratio.median)) <= CHANCE * known.spread:
         return f"{words}."
     return f"{words}; {_LESS if ratio.median < 1.0 else _MORE}."
+
+
+def probabilities(regime: Regime, draws: Mapping[Any, Any], length: float, rows: int) -> dict[str, float]:
+    """Probabilities of what a regime can do, from draws of its parameters and derived quantities, arrays of one shape.
+
+    "growth" for a regime with a trend; "overdamped", "oscillatory", "unstable", "half_period_seen", "swings_seen" (a
+    full period within ``length`` steps, with a damping at which one can be seen, of rows enough to follow it) and
+    "turns_fast" (within fewer rows than that) for a regime with a damping ratio.
+    """
+    out = {}
+    if regime.has_trend:
+        out["growth"] = float(np.mean(draws["fixed_point"] > draws["initial_reward"]))
+    if "damping_ratio" in draws:
+        zeta, omega = draws["damping_ratio"], draws["natural_frequency"]
+        speed = omega * np.sqrt(np.maximum(1.0 - zeta**2, 0.0))
+        swing = speed * length
+        fast = speed * length / rows > 2.0 * np.pi / _SWING_PERIOD
+        out |= {
+            "overdamped": float(np.mean(zeta >= 1)),
+            "oscillatory": float(np.mean((zeta > 0) & (zeta < 1))),
+            "unstable": float(np.mean(zeta <= 0)),
+            "half_period_seen": float(np.mean((np.abs(zeta) < 1) & (swing > np.pi))),
+            "swings_seen": float(np.mean((zeta > 0) & (zeta < _SWING_DAMPING) & (swing > 2.0 * np.pi) & ~fast)),
+            "turns_fast": float(np.mean((zeta > 0) & (zeta < 1) & fast)),
+        }
+    return out
+
+
+def overshoot_text(p: dict[str, float], zeta: SummaryRow | None) -> str:
+    """Overshoot or instability of the curve, in one sentence."""
+    if p.get("unstable", 0.0) > 0.5:
+        return f"Unstable: {percent(p['unstable'])}."
+    if zeta is None:
+        return f"Stable: {percent(1.0 - p['unstable'])}." if "unstable" in p else ""
+    if p["overdamped"] >= p["oscillatory"]:
+        tail = "; this log barely tests it" if zeta.mostly_prior else f" ({percent(p['overdamped'])})"
+        return f"No overshoot seen{tail}."
+    if p["turns_fast"] >= 0.5:
+        return f"It swings within fewer than {_SWING_PERIOD:g} rows, which is no oscillation of the learning."
+    if p["swings_seen"] < 0.5:
+        return "Overshoots at most once." if p["half_period_seen"] >= 0.5 else "A slow start; no oscillation seen."
+    return f"Oscillates: {percent(p['oscillatory'])}."
+
+
+def past_peak(path: SignalPath) -> bool:
+    """True if a reward rose and has surely lost more than `LOST_SHARE` of its rise to its best level."""
+    rise = path.best - path.start
+    lost = path.best - path.now
+    return float(np.mean((rise > 0.0) & (lost > LOST_SHARE * rise))) >= CLEAR_DIRECTION

@@ -192,6 +192,22 @@ def is_share(values: np.ndarray) -> bool:
     return bool(len(values) and np.min(values) >= 0.0 and np.max(values) <= 1.0)
 
 
+class RewardLevels(NamedTuple):
+    """Levels of a reward, those of its path (`bayes_grpo.signals.path.SignalPath.display_levels`).
+
+    Attributes:
+        first: The first level, reward.
+        last: The last one.
+        best: The best one.
+        best_step: Step of the last row of these.
+    """
+
+    first: float
+    last: float
+    best: float
+    best_step: float
+
+
 class Blocks(NamedTuple):
     """Blocks of neighboring rows, of nearly equal size: index of the first row, and number of rows, shape (b,) each."""
 

@@ -17,8 +17,7 @@ from typing import Literal
 
 import numpy as np
 
-from bayes_grpo.rows.levels import RewardLevels
-from bayes_grpo.rows.series import ExpectedNoise, is_share, row_blocks
+from bayes_grpo.rows.series import ExpectedNoise, RewardLevels, is_share, row_blocks
 from bayes_grpo.signals.counts import counts_of, flatten_by_counts
 from bayes_grpo.signals.logged import Logged
 from bayes_grpo.signals.posterior import PathDraws, PathPrior, path_draws

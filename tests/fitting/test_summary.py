@@ -9,12 +9,10 @@ import numpy as np
 import pytest
 
 from bayes_grpo.common.intervals import Interval
-from bayes_grpo.fitting.curve_shape import past_peak, probabilities
-from bayes_grpo.fitting.summary import Summary, measured
+from bayes_grpo.fitting.summary import Summary, measured, past_peak, probabilities
 from bayes_grpo.regimes.base import Prior
 from bayes_grpo.regimes.registry import get_regime
-from bayes_grpo.rows.levels import RewardLevels
-from bayes_grpo.rows.series import NoiseLevel
+from bayes_grpo.rows.series import NoiseLevel, RewardLevels
 from bayes_grpo.views.fitting import _next_step
 from tests.helpers.paths import fit_path
 

@@ -12,7 +12,7 @@ from bayes_grpo.common.picture import headline, legend_below, one_panel
 from bayes_grpo.common.results import reward_words
 from bayes_grpo.common.text import drawable
 from bayes_grpo.logs.run import Run
-from bayes_grpo.rows.levels import RewardLevels
+from bayes_grpo.rows.series import RewardLevels
 from bayes_grpo.signals.path import SignalPath
 from bayes_grpo.signals.run_paths import RunPaths
 
