@@ -49,15 +49,13 @@ class Residuals(NamedTuple):
 
 @dataclass(frozen=True)
 class CheckLine:
-    """One check.
+    """One check: "autocorrelation", "variance", "outliers" or "break".
 
     Attributes:
-        name: "autocorrelation", "variance", "outliers" or "break".
         statistic: Its statistic on the rows, median over draws.
         limit: Its 95% quantile on replicated rows; of a break the log Bayes factor from which it counts.
         tail: Probability that replicated rows have a larger one; of a break the inverse of its Bayes factor.
         step: Step at which the defect sits, where it sits somewhere.
-        sentence: What was found, in words.
         breaks: Clear breaks, a clause each.
         rows: Outliers, as many as their limit leaves.
     """

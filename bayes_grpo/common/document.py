@@ -148,14 +148,9 @@ class Section:
 
 @dataclass(frozen=True)
 class Point:
-    """One of the answers at the top of a page.
+    """One of the answers at the top of a page: the question in a few words, and the answer.
 
-    Attributes:
-        label: The question, in a few words.
-        sentence: The answer.
-        chance: Probability of the event; None where there is none.
-        event: The event, after "chance of".
-        tone: How it is marked.
+    ``chance`` is the probability of the ``event``, named after "chance of"; None where there is none.
     """
 
     label: str

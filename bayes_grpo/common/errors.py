@@ -14,10 +14,7 @@ from typing import NamedTuple, Self
 class Argument(NamedTuple):
     """An argument of a public function that would mend an error; the command line has a flag for it.
 
-    Attributes:
-        parameter: The parameter.
-        value: Its value, or that of the entry; "" where the text goes on with it.
-        entry: The entry of a mapping; "" where the value is none.
+    Of a mapping the ``value`` of an ``entry``; without a value the text goes on with it.
     """
 
     parameter: str

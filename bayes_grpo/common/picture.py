@@ -60,10 +60,7 @@ def legend_below(figure: Canvas, axes: Axes) -> None:
 
 
 def save_plot(figure: Figure, path: str | Path) -> Path:
-    """Writes a figure whole or not at all; the suffix names the format (png, pdf, svg).
-
-    Returns:
-        The path written.
+    """Writes a figure whole or not at all; the suffix names the format (png, pdf, svg). Returns the path.
 
     Raises:
         OutputError: The place cannot be written to, or the suffix is no picture format.

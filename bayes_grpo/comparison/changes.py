@@ -39,10 +39,9 @@ _MOST = 3  # changes of a signal
 
 
 class SignalChange(NamedTuple):
-    """A change of a signal.
+    """A "jump" or a change of "slope" of a signal.
 
     Attributes:
-        kind: "jump" or "slope".
         after: Last step before it, 5% quantile of where it may be.
         until: First step after it, 95% quantile.
         up: Whether the signal jumps, or bends, upward.

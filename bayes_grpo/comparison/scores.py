@@ -46,12 +46,9 @@ REFITS = 5
 
 @dataclass(frozen=True, eq=False)
 class LeaveOneOut:
-    """Leave-one-out scores of one regime.
+    """Leave-one-out scores of one regime: ArviZ's `ELPDDataLOO`, with the refitted rows in place (their Pareto k is 0).
 
-    Attributes:
-        data: ArviZ's `ELPDDataLOO`, with the refitted rows in place (their Pareto k is 0).
-        refitted: Rows that were refitted exactly.
-        unreliable: Rows whose Pareto k is too high and which were not refitted.
+    ``unreliable`` are rows whose Pareto k is too high and which were not refitted.
     """
 
     data: Any

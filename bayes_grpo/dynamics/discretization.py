@@ -36,11 +36,8 @@ _MAX_DOUBLINGS = 40
 class Impulse(NamedTuple):
     """Impulse response over a step and its integrals; all of the shape of the step.
 
-    Attributes:
-        g: Position after a unit velocity kick, steps.
-        g_integral: Integral of the position, steps².
-        g_squared: Integral of ``g**2``, steps³.
-        g_integral_squared: Integral of ``g_integral**2``, steps⁵.
+    ``g`` is the position after a unit velocity kick, steps; its integral has the unit steps², the integrals of ``g**2``
+    and of ``g_integral**2`` steps³ and steps⁵.
     """
 
     g: Array

@@ -54,11 +54,9 @@ class Filtered(NamedTuple):
 
     Attributes:
         log_likelihood: Log density of all logged rows, scalar.
-        innovation: Logged minus predicted, shape (T,); 0 where missing.
-        innovation_var: Its variance, shape (T,).
+        innovation: Logged minus predicted, shape (T,); 0 where missing. ``innovation_var`` is its variance.
         gain: Gain of the one-step predictor, n arrays of shape (T,); 0 where missing.
-        mean: Predicted state before each row, n arrays of shape (T,).
-        cov: Its covariance, n × n arrays of shape (T,).
+        mean: Predicted state before each row, n arrays of shape (T,); ``cov`` its covariance, n × n.
     """
 
     log_likelihood: Array
@@ -73,13 +71,10 @@ class Smoothed(NamedTuple):
     """Result of the filter over all rows.
 
     Attributes:
-        latent_mean: Latent reward of each row given all rows, shape (T,).
-        latent_var: Its variance, shape (T,).
-        loo_mean: Logged value of each row given all *other* rows, shape (T,).
-        loo_var: Its variance, shape (T,).
+        latent_mean: Latent reward of each row given all rows, shape (T,), as its variance ``latent_var``.
+        loo_mean: Logged value of each row given all *other* rows, shape (T,), as its variance ``loo_var``.
         loo_log_density: Log density of each logged value given all others, shape (T,); NaN where missing.
-        initial_mean: State before the first row given all rows, n scalars.
-        initial_cov: Its covariance, n × n scalars.
+        initial_mean: State before the first row given all rows, n scalars; ``initial_cov`` n × n.
     """
 
     latent_mean: Array

@@ -31,13 +31,7 @@ LagModel = Literal["delay", "hold"]
 
 
 class OscillatorCoefficients(NamedTuple):
-    """Coefficients of m x'' + c x' + k x = ξ in optimizer steps.
-
-    Attributes:
-        mass: m, steps (c is dimensionless in these units).
-        damping: c, dimensionless; ≤ 0 is unstable.
-        stiffness: k, 1/step.
-    """
+    """Coefficients of m x'' + c x' + k x = ξ in optimizer steps: m in steps, c dimensionless, k in 1/step."""
 
     mass: Any
     damping: Any

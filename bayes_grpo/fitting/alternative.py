@@ -29,15 +29,10 @@ LEAST_REWEIGHTED = 100.0
 
 @dataclass(frozen=True)
 class AlternativePrior:
-    """Medians under two priors of one parameter.
+    """Medians of parameters and derived quantities under the prior of the fit and under another one of one parameter.
 
-    Attributes:
-        parameter: The parameter.
-        prior: Median of its prior in the fit.
-        other: Median of its other prior.
-        effective: Effective size of the weights, in draws.
-        pareto_k: Shape of their tail; above 0.7 their sums cannot be trusted.
-        medians: Parameter or derived quantity → its median under the prior of the fit and under the other one.
+    ``prior`` and ``other`` are the medians of these two; ``effective`` is the effective size of the weights, in draws,
+    and ``pareto_k`` the shape of their tail: above 0.7 their sums cannot be trusted.
     """
 
     parameter: str

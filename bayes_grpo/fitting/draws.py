@@ -101,14 +101,8 @@ TRAJECTORIES = 400
 class SmoothedDraws:
     """Draws with what they say of every row, arrays of shape (chains, draws, n).
 
-    Attributes:
-        draws: The draws, the marginalized parameters among them.
-        curve: The unforced regime.
-        latent: Mean of the latent reward given all rows.
-        latent_var: Its variance.
-        loo_log_density: Log density of every row given all others.
-        loo_mean: Mean of every row given all others.
-        loo_var: Its variance.
+    The marginalized parameters are among the draws. ``curve`` is the unforced regime, ``latent`` the mean of the latent
+    reward given all rows; ``loo`` stands for a row given all others.
     """
 
     draws: Draws

@@ -29,9 +29,7 @@ class PriorCheck:
     """Runs drawn from the priors of a fit, next to its rows.
 
     Attributes:
-        runs: Number of runs drawn.
-        low: Lowest reward of a run that counts as inside; NaN where the range is unknown.
-        high: Highest one, likewise.
+        low: Lowest reward of a run that counts as inside, as ``high`` is the highest; NaN where the range is unknown.
         inside: Share of the runs all of whose rows lie between them; NaN where the range is unknown.
         rows_inside: Share of all rows, likewise.
         scatter: Share of the runs whose rows have a larger standard deviation than the logged ones.

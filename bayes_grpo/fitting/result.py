@@ -117,14 +117,9 @@ class Fit(Displayed):
               latent reward of this run (``latent``) and this run measured again (``rows``);
             - `observed_data`, `constant_data`: the rows.
 
-            Attributes of `sample_stats` are the sampler's settings.
         regime: The regime that was fitted. A fit carries it, so that one that no registry knows can do all that others
             can.
-        rows: The fitted rows; their notes are those of the reader too.
-        priors: Priors that were used, by parameter.
-        settings: Settings of the run with their provenance.
-        convergence: Convergence checks of the sampler.
-        window: Which rows of the run were fitted, and why.
+        rows: The fitted rows; their notes are those of the reader too. ``window`` says which of the run's they are.
         attrs: Origin of the fit: regime, versions, seed, hash of the log.
     """
 

@@ -85,12 +85,7 @@ class Prior:
 
 
 class Quantity(NamedTuple):
-    """Description of a quantity for a table.
-
-    Attributes:
-        unit: "reward", "step", "1/step" or "" for a pure number.
-        meaning: One clause.
-    """
+    """Unit ("reward", "step", "1/step" or "" for a pure number) and meaning, in a clause, of a quantity."""
 
     unit: str
     meaning: str

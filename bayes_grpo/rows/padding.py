@@ -22,8 +22,8 @@ from bayes_grpo.rows.series import Series
 class Rows(NamedTuple):
     """Rows on their way into the compiled sampler, padded to a bucket length T.
 
-    A field that is the same for every row is a scalar, and None where it plays no part: both make the compiled
-    program shorter.
+    A field that is the same for every row is a scalar, and None where it plays no part: both make the compiled program
+    shorter.
 
     Attributes:
         y: Logged rewards, shape (T,), NaN where missing or padded.
@@ -33,11 +33,11 @@ class Rows(NamedTuple):
         weight: Measurement variance of the typical row over that of the row; None where all rows weigh the same.
         start_speed: Prior sd of the latent reward's initial velocity, reward/step; None where the log starts
             with the run, from rest.
-        length: Steps from the start of the first row to the end of the last, a scalar.
-        spacing: Mean steps from row to row, a scalar.
-        start: Step at which the first row's window starts, a scalar.
-        momentum: Momentum μ or Adam's β₁, a scalar.
-        refresh: Optimizer steps between refreshes of the sampling policy, a scalar.
+        length: Steps from the start of the first row to the end of the last, a scalar, as are all that follow.
+        spacing: Mean steps from row to row.
+        start: Step at which the first row's window starts.
+        momentum: Momentum μ or Adam's β₁.
+        refresh: Optimizer steps between refreshes of the sampling policy.
     """
 
     y: Array | np.ndarray

@@ -193,14 +193,7 @@ def is_share(values: np.ndarray) -> bool:
 
 
 class RewardLevels(NamedTuple):
-    """Levels of a reward, those of its path (`bayes_grpo.signals.path.SignalPath.display_levels`).
-
-    Attributes:
-        first: The first level, reward.
-        last: The last one.
-        best: The best one.
-        best_step: Step of the last row of these.
-    """
+    """First, last and best level of a reward, by its path, and the step of the best one's last row."""
 
     first: float
     last: float

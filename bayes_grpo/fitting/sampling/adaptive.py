@@ -29,11 +29,9 @@ _HALF_DISTANCE = 0.25
 
 @dataclass(frozen=True, eq=False)
 class WeightedPoints:
-    """Points with importance weights.
+    """Points in the sampler's coordinates, shape (n, p), where the prior is standard normal, with importance weights.
 
-    Attributes:
-        z: Points in the sampler's coordinates, where the prior is standard normal, shape (n, p).
-        log_weight: Log of likelihood times prior over proposal, shape (n,).
+    ``log_weight`` is the log of likelihood times prior over proposal, shape (n,).
     """
 
     z: np.ndarray
@@ -93,12 +91,9 @@ class WeightedPoints:
 class WeightDiagnostics:
     """Diagnostics of importance sampling.
 
-    Attributes:
-        effective: Effective sample size of the weights.
-        pareto_k: Pareto k of the weights.
-        half_distance: Largest distance between the means of two halves of the points, in posterior standard deviations.
-        power: Final power of the tempered likelihood; 1 for the posterior.
-        rounds: Batches of points.
+    ``half_distance`` is the largest distance between the means of two halves of the points, in posterior standard
+    deviations; ``power`` the final one of the tempered likelihood, 1 for the posterior; ``rounds`` are batches of
+    points.
     """
 
     effective: float
@@ -146,12 +141,8 @@ _ADAPTED = 150.0
 class ImportanceSettings:
     """How many points an adaptive sampler spends.
 
-    Attributes:
-        effective: Effective size at which it stops.
-        batch: Points a round.
-        rounds: Rounds at most.
-        pareto_k: Shape of the weights' tail from which it stops.
-        draws: Equally weighted draws that stand for the points in the end.
+    It stops at an ``effective`` size and a ``pareto_k``, or after so many ``rounds`` of a ``batch`` of points; equally
+    weighted ``draws`` stand for the points in the end.
     """
 
     effective: float = 3000.0
