@@ -48,22 +48,15 @@ def effective_learning_rate(learning_rate: Any, momentum: Any, convention: Momen
     return learning_rate if convention == "heavy_ball" else (1.0 - momentum) * learning_rate
 
 
-def oscillator_coefficients(
-    learning_rate: Any,
-    curvature: Any,
-    momentum: Any,
-    lag: Any = 0.0,
-    convention: MomentumConvention = "heavy_ball",
-) -> OscillatorCoefficients:
-    """Mass, damping and stiffness in closed form; arrays broadcast.
+def oscillator_coefficients(gain: Any, momentum: Any, lag: Any = 0.0) -> OscillatorCoefficients:
+    """Mass, damping and stiffness in closed form, from the gain g = η K; arrays broadcast.
 
     The mass is the continuum's (1 + μ)/2 rather than the looser μ: at μ = 0.9 it puts the onset of oscillation within
-    0.1% of the discrete one, μ alone within 6%. The curvature K is per unit learning rate and step; the lag is the age
-    τ of the gradient in optimizer steps (`mean_lag` times the lag exposure).
+    0.1% of the discrete one, μ alone within 6%. The lag is the age τ of the gradient in optimizer steps (`mean_lag`
+    times the lag exposure).
     """
-    stiffness = effective_learning_rate(learning_rate, momentum, convention) * curvature
-    mass = (1.0 + momentum) / 2.0 + stiffness * lag**2 / 2.0
-    return OscillatorCoefficients(mass, (1.0 - momentum) - stiffness * lag, stiffness)
+    mass = (1.0 + momentum) / 2.0 + gain * lag**2 / 2.0
+    return OscillatorCoefficients(mass, (1.0 - momentum) - gain * lag, gain)
 
 
 def mean_lag(refresh_interval: Any) -> Any:

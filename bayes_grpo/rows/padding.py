@@ -88,14 +88,14 @@ def padded(table: Series, length: int | None = None) -> Rows:
     )
 
 
-def shared(table: Series, length: int | None = None) -> Rows:
+def shared(table: Series) -> Rows:
     """Rows for programs that many logs share: one of few lengths, and columns of one of three kinds.
 
     Rows of one window that follow on each other keep it as a scalar, with a constant learning rate or with one that
     varies; all else has every column as an array. How precise a row is may differ in all three. So a folder of logs
     compiles at most three programs a length and regime.
     """
-    rows = padded(table, bucket(len(table.y), 1) if length is None else length)
+    rows = padded(table, bucket(len(table.y), 1))
     if rows.gap is not None or np.ndim(0.0 if rows.window is None else rows.window):
         return _filled(rows, *_ABSENT)
     rows = rows._replace(window=np.zeros(()) if rows.window is None else rows.window)

@@ -71,19 +71,19 @@ def test_modes_turn_complex_at_the_onset(mu):
 
 def test_continuum_mass_puts_the_onset_where_the_discrete_map_has_it():
     mu = 0.9
-    m = reduction.oscillator_coefficients(1.0, 1e-3, mu).mass
+    m = reduction.oscillator_coefficients(1e-3, mu).mass
     # c² = 4 m k with c = 1 − μ.
     assert (1 - mu) ** 2 / (4 * m) == pytest.approx(2.632e-3, rel=1e-3)
     assert float(reduction.onset_of_oscillation(mu)) == pytest.approx(2.633e-3, rel=2e-4)
 
 
 def test_coefficients_in_closed_form_and_the_ema_convention():
-    m, c, k = reduction.oscillator_coefficients(0.1, 0.5, 0.8, lag=2.0)
+    m, c, k = reduction.oscillator_coefficients(0.05, 0.8, lag=2.0)
     assert (m, c, k) == pytest.approx((0.9 + 0.1, 0.2 - 0.1, 0.05))
-    ema = reduction.oscillator_coefficients(0.1, 0.5, 0.8, lag=2.0, convention="ema")
-    assert ema == pytest.approx((0.9 + 0.02, 0.2 - 0.02, 0.01))
+    assert reduction.effective_learning_rate(0.1, 0.8, "heavy_ball") == 0.1
+    assert reduction.effective_learning_rate(0.1, 0.8, "ema") == pytest.approx(0.02)
     # c > 0 under EMA reads η K K_ref < 1, whatever β.
-    edge = reduction.oscillator_coefficients(0.25, 1.0, 0.63, lag=4.0, convention="ema")
+    edge = reduction.oscillator_coefficients(reduction.effective_learning_rate(0.25, 0.63, "ema"), 0.63, lag=4.0)
     assert edge.damping == pytest.approx(0.0, abs=1e-12)
 
 

@@ -32,7 +32,7 @@ def noisy(n=40, **settings):
 def test_equals_the_free_law_with_the_same_coefficients(momentum, refresh, exposure):
     table = rows_of(noisy(momentum=momentum, refresh_interval=refresh))
     learning_time = 20.0
-    found = oscillator_coefficients(1.0, (1 - momentum) / learning_time, momentum, exposure * (refresh - 1) / 2)
+    found = oscillator_coefficients((1 - momentum) / learning_time, momentum, exposure * (refresh - 1) / 2)
     omega = np.sqrt(found.stiffness / found.mass)
     zeta = found.damping / (2 * np.sqrt(found.stiffness * found.mass))
     noises = {"observation_sd": jnp.asarray(0.03), "fluctuation_sd": jnp.asarray(0.02)}

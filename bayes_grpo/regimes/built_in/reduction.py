@@ -67,7 +67,7 @@ class Reduction(Regime):
         diffusion = diffusion_of(values["fluctuation_sd"], zeta, omega)
         now = peak
         if rows.rate is not None:
-            now = oscillator_coefficients(1.0, gain * rows.rate, momentum, lag)
+            now = oscillator_coefficients(gain * rows.rate, momentum, lag)
             diffusion = diffusion * (rows.rate * peak.mass / now.mass) ** 2
         return second_order_space(
             now.damping / now.mass, now.stiffness / now.mass, diffusion, values, marginalized, rows
@@ -90,7 +90,7 @@ def _at_peak(values: Mapping[str, Any], momentum: Any, refresh: Any) -> tuple[An
     """Gain, lag, coefficients, damping ratio and natural frequency at the highest learning rate of the run."""
     gain = (1.0 - momentum) / values["learning_time"]
     lag = values["lag_exposure"] * mean_lag(refresh)
-    found = oscillator_coefficients(1.0, gain, momentum, lag)  # with the learning rate folded into the gain
+    found = oscillator_coefficients(gain, momentum, lag)
     xp = namespace(found.stiffness)
     omega = xp.sqrt(found.stiffness / found.mass)
     return gain, lag, found, found.damping / (2.0 * xp.sqrt(found.stiffness * found.mass)), omega
