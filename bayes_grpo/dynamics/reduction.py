@@ -110,24 +110,17 @@ def _delay_map(gain: float, momentum: float, refresh_interval: int, lag_exposure
     return matrix
 
 
-def _hold_step(gain: ArrayLike, momentum: float, lag_exposure: ArrayLike, refresh: bool = False) -> np.ndarray:
-    """One step of the hold model on (x[t], x[t−1], x at the last refresh), (..., 3, 3); ``refresh`` renews the last."""
-    g, e = np.broadcast_arrays(np.asarray(gain, dtype=np.float64), np.asarray(lag_exposure, dtype=np.float64))
-    step = np.zeros((*g.shape, 3, 3))
-    step[..., 0, 0] = 1.0 + momentum - g * (1.0 - e)
-    step[..., 0, 1] = -momentum
-    step[..., 0, 2] = -g * e
-    step[..., 1, 0] = step[..., 2, 2] = 1.0
+def hold_map(gain: float, momentum: float, refresh_interval: int, lag_exposure: float = 1.0) -> np.ndarray:
+    """Map of (x, previous x) over one whole refresh cycle of the hold model, shape (2, 2)."""
+    # On (x[t], x[t−1], x at the last refresh), which the first step of a cycle renews.
+    late = gain * lag_exposure
+    step = np.array(
+        [[1.0 + momentum - gain * (1.0 - lag_exposure), -momentum, -late], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
+    )
     renew = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]])
-    return step @ renew if refresh else step
-
-
-def hold_map(gain: ArrayLike, momentum: float, refresh_interval: int, lag_exposure: ArrayLike = 1.0) -> np.ndarray:
-    """Map of (x, previous x) over one whole refresh cycle of the hold model, shape (..., 2, 2)."""
     with np.errstate(over="ignore", invalid="ignore"):
-        later = np.linalg.matrix_power(_hold_step(gain, momentum, lag_exposure), refresh_interval - 1)
-        cycle = later @ _hold_step(gain, momentum, lag_exposure, refresh=True)
-    return cycle[..., :2, :2]
+        cycle = np.linalg.matrix_power(step, refresh_interval - 1) @ (step @ renew)
+    return cycle[:2, :2]
 
 
 def spectral_radius(
@@ -144,9 +137,9 @@ def spectral_radius(
     mu = float(checked_momentum(momentum))
     _check_exposure(lag_exposure)
     if lag_model == "delay":
-        return float(_radius(_delay_map(gain, mu, interval, lag_exposure)))
+        return _radius(_delay_map(gain, mu, interval, lag_exposure))
     if lag_model == "hold":
-        return float(_radius(hold_map(gain, mu, interval, lag_exposure)) ** (1.0 / interval))
+        return _radius(hold_map(gain, mu, interval, lag_exposure)) ** (1.0 / interval)
     raise SettingError(f"lag model: expected delay or hold, found {lag_model!r}")
 
 
@@ -215,8 +208,6 @@ def _check_exposure(lag_exposure: float) -> None:
         raise SettingError(f"lag exposure: expected a value in [0, 1], found {lag_exposure!r}")
 
 
-def _radius(matrix: np.ndarray) -> np.ndarray:
-    """Spectral radius of each matrix, shape (...); infinite where a long cycle has grown past all numbers."""
-    finite = np.isfinite(matrix).all(axis=(-2, -1))
-    found = np.max(np.abs(np.linalg.eigvals(np.where(finite[..., None, None], matrix, 0.0))), axis=-1)
-    return np.where(finite, found, np.inf)
+def _radius(matrix: np.ndarray) -> float:
+    """Spectral radius; infinite where a long cycle has grown past all numbers."""
+    return float(np.max(np.abs(np.linalg.eigvals(matrix)))) if np.isfinite(matrix).all() else np.inf
