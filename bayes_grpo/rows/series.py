@@ -152,26 +152,9 @@ class Series:
         stale = self.optimizer.refresh - 1.0 if self.signal == "reward" else 0.0
         return 0.5 * (float(np.median(self.window)) + stale)
 
-    def extended(
-        self,
-        step: np.ndarray,
-        window: np.ndarray | None = None,
-        rate: np.ndarray | None = None,
-        weight: np.ndarray | None = None,
-    ) -> Series:
-        """The rows, and later ones without a value, which end at increasing steps of shape (h,).
-
-        Without other columns of shape (h,), windows are as the log's, as far as there is room, the learning rate stays
-        at the last one, and weights are 1.
-        """
-        room = np.diff(step, prepend=self.step[-1])
-        new = {
-            "step": step,
-            "y": np.full(len(step), np.nan),
-            "window": np.minimum(np.median(self.window), room) if window is None else window,
-            "rate": np.full(len(step), self.rate[-1]) if rate is None else rate,
-            "weight": np.ones(len(step)) if weight is None else weight,
-        }
+    def extended(self, step: np.ndarray, window: np.ndarray, rate: np.ndarray, weight: np.ndarray) -> Series:
+        """The rows, and later ones without a value at increasing steps; columns of shape (h,)."""
+        new = {"step": step, "y": np.full(len(step), np.nan), "window": window, "rate": rate, "weight": weight}
         if self.noise is not None:
             new["noise"] = np.full(len(step), self.noise[-1])
         return replace(self, **{k: np.concatenate([getattr(self, k), v]) for k, v in new.items()})
