@@ -114,9 +114,5 @@ class ConvergenceWarning(BayesGrpoWarning):
     """The sampler did not pass its convergence checks, even after the retry."""
 
 
-class ParetoKWarning(BayesGrpoWarning):
-    """Importance sampling stood in for more refits than were allowed: leave-one-out is unreliable there."""
-
-
 class RegimeWarning(BayesGrpoWarning):
     """A regime of another package cannot be used and was left out."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from bayes_grpo.common import imports
-from bayes_grpo.common.errors import BayesGrpoWarning, FitError, NotConvergedError, SettingError
+from bayes_grpo.common.errors import FitError, NotConvergedError, SettingError
 from bayes_grpo.common.results import About
 from bayes_grpo.common.runtime import StageProgress, cores, or_silent
 from bayes_grpo.common.sampling import seed_of
@@ -105,10 +105,8 @@ def compare(
             note = found.draws.note
             cautions += [f"{name}: {note}"] if note else []
             progress(f"{where}: leave-one-out", share)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", BayesGrpoWarning)  # reported in the table
-                # Where points failed once they fail at every refit, and NUTS takes up to half a minute each.
-                loo[name] = leave_one_out(found, refits=0 if note else REFITS, seed=seed)
+            # Where points failed once they fail at every refit, and NUTS takes up to half a minute each.
+            loo[name] = leave_one_out(found, refits=0 if note else REFITS, seed=seed)
         for i, name in enumerate(posteriors if lfo else ()):
             progress(f"{name}: rows ahead", i / len(posteriors))
             try:

@@ -13,14 +13,13 @@ that every row counts given the block's earlier rows too. A refit's default prio
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from bayes_grpo.common import imports
-from bayes_grpo.common.errors import FitError, ParetoKWarning
+from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.sampling import seed_of, smoothed_weights
 from bayes_grpo.fitting.draws import Draws, SmoothedDraws, fast_posterior
 from bayes_grpo.fitting.sampling.adaptive import PARETO_K, ImportanceSettings
@@ -59,8 +58,7 @@ class LeaveOneOut:
 def leave_one_out(found: SmoothedDraws, *, refits: int = REFITS, seed: int = 0) -> LeaveOneOut:
     """PSIS-LOO of draws, with exact refits of rows whose Pareto k is too high.
 
-    A refit keeps the priors of the whole log: it is the same model without one row. Where more rows fail than may be
-    refitted, a `ParetoKWarning` is raised as a warning too.
+    A refit keeps the priors of the whole log: it is the same model without one row.
     """
     data, array, _ = imports.scores()
     draws = found.draws
@@ -75,14 +73,7 @@ def leave_one_out(found: SmoothedDraws, *, refits: int = REFITS, seed: int = 0) 
     for i in refitted:
         elpd[i] = exact_density(draws, i, seed=seed_of(seed, "row", i))
         k[i] = 0.0
-    left = tuple(i for i in bad if i not in refitted)
-    if left:
-        warnings.warn(
-            f"regime {draws.regime.name}: Pareto k above {good_k:.2f} at {len(left)} rows beyond the {refits} "
-            "that were refitted; its leave-one-out score is unreliable",
-            ParetoKWarning,
-            stacklevel=2,
-        )
+    unreliable = tuple(i for i in bad if i not in refitted)
     step = {"step": draws.rows.step}
     scores = data(
         elpd=float(elpd.sum()),
@@ -91,12 +82,12 @@ def leave_one_out(found: SmoothedDraws, *, refits: int = REFITS, seed: int = 0) 
         n_samples=draws.size,
         n_data_points=len(elpd),
         scale="log",
-        warning=bool(left),
+        warning=bool(unreliable),
         good_k=good_k,
         elpd_i=array(elpd, step),
         pareto_k=array(k, step),
     )
-    return LeaveOneOut(scores, tuple(refitted), left)
+    return LeaveOneOut(scores, tuple(refitted), unreliable)
 
 
 def relative_efficiency(draws: Draws) -> float:

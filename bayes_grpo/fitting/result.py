@@ -194,15 +194,9 @@ class Fit(Displayed):
     @property
     def about(self) -> About:
         """Which rows of which run it is a fit of."""
-        rows = self.rows
-        return About(
-            run=self.attrs["run_name"],
-            signal=rows.signal,
-            rows=len(rows.step),
-            first_step=float(rows.step[0]),
-            last_step=float(rows.step[-1]),
-            source=self.attrs["source"],
-        )
+        step = self.rows.step
+        name, source = self.attrs["run_name"], self.attrs["source"]
+        return About(name, self.rows.signal, len(step), float(step[0]), float(step[-1]), source)
 
     @property
     def reward_range(self) -> RewardRange:
