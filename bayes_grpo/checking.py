@@ -110,10 +110,6 @@ _NOISE = {"variance", "outliers"}
 """Checks of the noise alone, in which all regimes are alike."""
 _WORDS = {
     "autocorrelation": "its residuals are autocorrelated",
-    "variance": "the noise level changes",
-    "outliers": "there are outliers",
-}
-_AT = {
     "variance": "the noise level changes near step {:g}",
     "outliers": "the row at step {:g} is an outlier",
 }
@@ -125,7 +121,7 @@ def _words(f: CheckLine) -> str:
         return ", ".join(x[:1].lower() + x[1:] for x in f.breaks)
     if f.rows > 1:
         return f"{f.rows} rows are outliers, the farthest at step {f.step:g}"
-    return _WORDS[f.name] if f.step is None or f.name not in _AT else _AT[f.name].format(f.step)
+    return _WORDS[f.name].format(f.step)
 
 
 def check_sentence(findings: tuple[CheckLine, ...], regime: str, n: int) -> str:
@@ -197,7 +193,7 @@ def lags_of(n: int) -> int:
 
 def _ljung_box(e: np.ndarray) -> np.ndarray:
     n = e.shape[-1]
-    lags = lags_of(e.shape[-1])
+    lags = lags_of(n)
     return n * (n + 2) * np.sum(autocorrelation(e, lags) ** 2 / (n - np.arange(1, lags + 1)), axis=-1)
 
 
@@ -252,7 +248,7 @@ def _replicated(n: int) -> dict[str, np.ndarray]:
 def findings_of(residuals: Residuals, step: np.ndarray, y: np.ndarray) -> tuple[CheckLine, ...]:
     """The four checks on standardized residuals and on the rows, in a fixed order."""
     e = residuals.innovation
-    n = residuals.innovation.shape[-1]
+    n = e.shape[-1]
     replicated = _replicated(n)
     out = []
 
@@ -278,7 +274,7 @@ def _break(changes: tuple[SignalChange, ...], step: np.ndarray, y: np.ndarray) -
     if not changes:
         return CheckLine("break", 0.0, CLEAR_FACTOR, 1.0, None, "No break.")
     first = changes[0]
-    tail = min(1.0, math.exp(-changes[0].log_factor))
+    tail = min(1.0, math.exp(-first.log_factor))
     clear = tuple(change_words(x, step, y) for x in changes if x.clear)
     text = "; ".join(clear) or "No break"
     return CheckLine(
