@@ -77,7 +77,7 @@ def leave_one_out(found: SmoothedDraws, *, refits: int = REFITS, seed: int = 0) 
     step = {"step": draws.rows.step}
     scores = data(
         elpd=float(elpd.sum()),
-        se=float(np.sqrt(len(elpd) * elpd.var())),
+        se=float(np.sqrt(len(elpd) * elpd.var(ddof=1))),
         p=float(np.sum(all_rows - elpd)),
         n_samples=draws.size,
         n_data_points=len(elpd),

@@ -196,7 +196,17 @@ class Fit(Displayed):
         """Which rows of which run it is a fit of."""
         step = self.rows.step
         name, source = self.attrs["run_name"], self.attrs["source"]
-        return About(name, self.rows.signal, len(step), float(step[0]), float(step[-1]), source)
+        return About(name, self.signal, len(step), float(step[0]), float(step[-1]), source)
+
+    @property
+    def signal(self) -> str:
+        """The fitted signal: "reward" or "eval_reward"."""
+        return self.rows.signal
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Remarks of reader and rows for the user."""
+        return self.rows.notes
 
     @property
     def reward_range(self) -> RewardRange:

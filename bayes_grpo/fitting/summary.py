@@ -198,7 +198,7 @@ class Summary(Result):
 def path_of(fit: Fit, ends: RewardRange) -> SignalPath:
     """The path of the fitted rows, in which every command finds the levels of a reward, within its range."""
     logged = Logged.of(fit.step(), fit.observed())
-    path = fit_reward(logged, ends, evaluation=fit.rows.signal == "eval_reward", noise=fit.rows.expected)
+    path = fit_reward(logged, ends, evaluation=fit.signal == "eval_reward", noise=fit.rows.expected)
     if path is None:
         raise ValueError(f"expected the rows of a fit, which has two at least, found {len(fit.step())}")
     return path
@@ -231,7 +231,7 @@ def summarize(fit: Fit) -> Summary:
         measured=measured(fit),
         warnings=_warnings(fit, rows),
         assumed_settings={k: x for k, x in fit.settings.items() if x.explicit is None and x.value is not None},
-        notes=fit.rows.notes,
+        notes=fit.notes,
         about=fit.about,
         window=fit.window,
         regime=fit.regime.name,
