@@ -30,7 +30,7 @@ BEFORE_EVALUATION = re.compile(
     re.IGNORECASE,
 )
 """Text before the step of an evaluation, as in "[eval] step 4: reward=0.5", or at the start of its line."""
-WITH_SPREAD = re.compile(
+_WITH_SPREAD = re.compile(
     rf"(?<![\w./@])([A-Za-z_][\w./@]{{0,60}}+)(\s?[=:]\s{{0,4}}|\s{{1,4}}){NUMBER}"
     rf"\s?(?:(?:±|\+/?-)\s?{NUMBER}|\((?:std|σ)\s?[=:]?\s?{NUMBER}[^()\n]{{0,80}}\))"
 )
@@ -146,6 +146,13 @@ def of_a_trainer(rows: Iterable[Mapping[str, Any]]) -> bool:
 def std_of(name: str) -> str:
     """The name of the standard deviation that stands behind a mean."""
     return f"{_MEAN_OF.sub('', name)}/std"
+
+
+def with_spread_named(line: str) -> str:
+    """A line, in which the standard deviation behind a mean is a number with a name of its own."""
+    if "±" not in line and "+" not in line and "(s" not in line and "(σ" not in line:
+        return line
+    return _WITH_SPREAD.sub(lambda x: f"{x[1]}{x[2]}{x[3]} | {std_of(x[1])}{x[2]}{x[4] or x[5]}", line)
 
 
 def usual(values: Iterable[float | None]) -> float | None:

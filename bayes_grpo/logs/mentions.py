@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from bayes_grpo.logs.keyindex import normal
-from bayes_grpo.logs.lines import BEFORE_EVALUATION, REWARD_KEYS, WITH_SPREAD, lines_of, names_reward, std_of
+from bayes_grpo.logs.lines import BEFORE_EVALUATION, REWARD_KEYS, lines_of, names_reward, std_of, with_spread_named
 from bayes_grpo.logs.table import Table, to_float
 from bayes_grpo.logs.trainers import GENERIC
 
@@ -31,13 +31,12 @@ _MARKS = re.compile(
     "|[|;&\\[\\](){}<>\\t\u00b7\u2022\u2500-\u27bf\u2b50\U0001f300-\U0001faff\ufe0f]"
 )
 """Separators between mentions: arrows, bars, bullets, brackets, boxes and pictures."""
-_FLOAT = r"([-+]?[\d.]{1,40}(?:[eE][-+]?\d{1,3})?)"
 _BACKTICKS = re.compile(r"\s?`([-+.\deE%]{1,40})`")
 """A number between backticks, as notes have it behind its name."""
 _MEAN_AND_STD = re.compile(
-    rf"(?<![^\s|])([^\W\d][\w./@ -]{{0,60}}):\s{{1,9}}(?:μ|mean)\s?=\s?{_FLOAT},\s?(?:σ|std)\s?=\s?{_FLOAT}"
+    r"(?<![^\s|])([^\W\d][\w./@ -]{0,60}):\s{1,9}(?:μ|mean)\s?=\s?([-+.\deE]{1,40}),\s?(?:σ|std)\s?=\s?(?=[\d.])"
 )
-"""A mean with its standard deviation, "Total Rewards: μ=0.4, σ=0.2"."""
+"""A mean before its standard deviation, "Total Rewards: μ=0.4, σ=0.2"."""
 _NONE = re.compile(r"\*\*|__(?=\W|\Z)|(?<=\W)__|[`'\"#*]")
 """Decoration round a name or a number."""
 _DIGITS = r"[-+\u2212]?(?:\d{1,3}(?:,\d{3})++|\d++(?:\.\d*+)?|\.\d++)(?:[eE][-+]?\d{1,3}+)?+%?"
@@ -79,7 +78,7 @@ _OF_ONE = re.compile(
     re.IGNORECASE,
 )
 """How a line begins that is on one completion, prompt or model."""
-_STATISTIC = re.compile(r"(?:mean|avg|std|min|max|median|sum|μ|σ)", re.IGNORECASE)
+_STATISTIC = re.compile(r"(?:mean|avg|std|min|max|median|sum)", re.IGNORECASE)
 """A name that says what a number is of that named before it, as in "rewards: mean=0.3 std=0.4"."""
 _COLUMN_GAP = "  "
 """Least space between a name and its number in columns."""
@@ -151,10 +150,9 @@ def _name(words: str, linked: bool) -> str:
 
 def _plain(line: str) -> str:
     """A line whose mentions are between bars, without what surrounds names and numbers."""
-    if "±" in line or "+" in line:
-        line = WITH_SPREAD.sub(lambda x: f"{x[1]}{x[2]}{x[3]} | {std_of(x[1])}{x[2]}{x[4] or x[5]}", line)
+    line = with_spread_named(line)
     if "=" in line:
-        line = _MEAN_AND_STD.sub(lambda x: f"{x[1]}: {x[2]} | {std_of(x[1])}: {x[3]}", line)
+        line = _MEAN_AND_STD.sub(lambda x: f"{x[1]}: {x[2]} | {std_of(x[1])}: ", line)
     line = _WRAPPED.sub(r"\1", line) if "(" in line else line
     line = _BACKTICKS.sub(r": \1", line) if "`" in line else line
     line = _JOINED.sub(r"\1 \2", _TIME.sub(" | ", _NONE.sub("", line)))

@@ -14,7 +14,7 @@ from bayes_grpo.common.text import clean, listed
 from bayes_grpo.logs import readers
 from bayes_grpo.logs.formats import HEAD, MOSTLY, NO_REWARDS, Evidence, Reader, Source
 from bayes_grpo.logs.lines import PASTED, is_total_reward
-from bayes_grpo.logs.trainers import GENERIC
+from bayes_grpo.logs.mentions import is_logged_name
 
 
 @cache
@@ -91,23 +91,12 @@ def _of_verl(text: str) -> str:
 
 
 _QUOTED = re.compile(r"['\"]([A-Za-z_][\w./@-]{0,80})['\"]\s?:")
-_MEASURED = (
-    "loss",
-    "grad_norm",
-    "kl",
-    "entropy",
-    "reward_std",
-    "frac_reward_zero_std",
-    "completion_length",
-    "clip_ratio",
-)
-_METRICS = frozenset(key for name in _MEASURED for key in GENERIC.keys.get(name, ()))
 
 
 def _lone_keys(text: str) -> list[str]:
     """Keys of metrics, as dictionaries write them, in a pasted text that holds no whole row."""
     keys = list(dict.fromkeys(_QUOTED.findall(text))) if len(text) <= PASTED else []
-    return [] if any(map(is_total_reward, keys)) else [key for key in keys if key in _METRICS]
+    return [] if any(map(is_total_reward, keys)) else [key for key in keys if is_logged_name(key)]
 
 
 def _evidence(source: Source, known: Iterable[Reader]) -> dict[Reader, Evidence]:

@@ -15,7 +15,6 @@ from bayes_grpo.logs.lines import (
     BEFORE_EVALUATION,
     NUMBER,
     PASTED,
-    WITH_SPREAD,
     lines_of,
     names_reward,
     no_rows_error,
@@ -23,9 +22,9 @@ from bayes_grpo.logs.lines import (
     planned_in,
     planned_on_bars,
     settings_in,
-    std_of,
     too_long,
     usual,
+    with_spread_named,
 )
 from bayes_grpo.logs.run import Caution
 from bayes_grpo.logs.table import Table, to_float
@@ -161,8 +160,7 @@ def _lines_with_place(text: str) -> Iterator[tuple[Placed, bool]]:
         if "zero_advantage=" in line and (found := _WITHOUT_ADVANTAGE.search(line)) is not None:
             before = {"zero_advantage/rollouts": int(found[2]) / max(int(found[1]), 1)}
             continue
-        if "±" in line or "+" in line or "(s" in line or "(σ" in line:
-            line = WITH_SPREAD.sub(_spread_named, line)
+        line = with_spread_named(line)
         epoch = _EPOCH.search(line)
         # Counts of epochs are none of steps.
         step = _LINE_STEP.search(line)
@@ -194,11 +192,6 @@ def _at_steps(text: str) -> str:
     """A text of one line that has lost its line ends, with one before every step."""
     one_line = len(text) <= PASTED and "\n" not in text.strip()
     return _LINE_STEP.sub(lambda found: f"\n{found[0]}", text) if one_line and text[:1] != "{" else text
-
-
-def _spread_named(found: re.Match[str]) -> str:
-    name, sign, number, spread, aside = found.groups()
-    return f"{name}{sign}{number} | {std_of(name)}{sign}{spread or aside}"
 
 
 def _numbers(text: str) -> dict[str, float]:
