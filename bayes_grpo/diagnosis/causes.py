@@ -107,8 +107,7 @@ def _lost(facts: Facts) -> Answer | None:
     if e is None:
         return None
     view = facts.view
-    of_evaluation = evaluation_lost(view)
-    evaluation = 0.0 if of_evaluation is None else float(of_evaluation[:, -1].mean())
+    evaluation = float(evaluation_lost(view)[:, -1].mean())
     if facts.lost >= max(evaluation, THRESHOLDS.half):
         found = fall_of("lost_reward", view.paths.reward_key, view.reward, view.reward.lost()[:, -1])
         return Answer("failed", _begun(facts, replace(found, parts=(*facts.falls[:1], *facts.signs[:1])), e))

@@ -26,11 +26,11 @@ def lowest_so_far(path: SignalPath) -> np.ndarray:
     return path.trailing[:, place]
 
 
-def _grown(view: RunView, name: str, factor: float, least: float = 0.0) -> np.ndarray | None:
+def _grown(view: RunView, name: str, factor: float, least: float = 0.0) -> np.ndarray:
     """True where a signal is above so many times its lowest level so far, and above a size, shape (draws, n)."""
     path = view.signal(name)
     if path is None:
-        return None
+        return np.zeros(view.reward.draws.shape, bool)
     grown = (path.recent > factor * lowest_so_far(path)) & (path.recent > least)
     return view.on_common_grid(grown, path)
 
@@ -46,40 +46,31 @@ def strained(view: RunView) -> np.ndarray:
     if entropy is not None:
         grew = entropy.recent > THRESHOLDS.grew * entropy.start[:, None]
         found = found | view.on_common_grid(grew, entropy)
-    gradient = _grown(view, "grad_norm", THRESHOLDS.exploded)
-    return found if gradient is None else found | gradient
+    return found | _grown(view, "grad_norm", THRESHOLDS.exploded)
 
 
-def exploded_loss(view: RunView) -> np.ndarray | None:
+def exploded_loss(view: RunView) -> np.ndarray:
     """True where the size of the loss is above 100 and above a hundred times its lowest level, shape (draws, n)."""
     return _grown(view, "loss", THRESHOLDS.exploded, least=THRESHOLDS.exploded)
-
-
-def _burst_of_kl(view: RunView) -> np.ndarray | None:
-    """True where the KL is high and far above its usual level; it grows from 0 in every run, shape (draws, n)."""
-    path = view.signal("kl")
-    if path is None:
-        return None
-    usual = np.median(path.draws, axis=1, keepdims=True)
-    high = (path.recent > THRESHOLDS.named_growth * usual) & (path.recent > THRESHOLDS.high_kl)
-    return view.on_common_grid(high, path)
 
 
 def growths(view: RunView) -> tuple[Finding, ...]:
     """Signals that grew by what is named, the most certain first: loss, gradient norm, entropy, KL."""
     found = []
-    for name, grown in (
-        ("loss", exploded_loss(view)),
-        ("grad_norm", _grown(view, "grad_norm", THRESHOLDS.named_growth)),
-        ("entropy", _grown(view, "entropy", THRESHOLDS.grew)),
-        ("kl", _burst_of_kl(view)),
+    for name, factor, least in (
+        ("loss", THRESHOLDS.exploded, THRESHOLDS.exploded),
+        ("grad_norm", THRESHOLDS.named_growth, 0.0),
+        ("entropy", THRESHOLDS.grew, 0.0),
+        ("kl", THRESHOLDS.named_growth, THRESHOLDS.high_kl),
     ):
         path = view.signal(name)
-        if path is None or grown is None:
+        if path is None:
             continue
-        p = float(grown[:, -1].mean())
+        # A KL grows from 0 in every run, so what counts is its usual level.
+        before = np.median(path.draws, axis=1) if name == "kl" else lowest_so_far(path)[:, -1]
+        p = float(((path.now > factor * before) & (path.now > least)).mean())
         if p >= THRESHOLDS.probable:
-            early = float(np.median(path.draws if name == "kl" else lowest_so_far(path)[:, -1]))
+            early = float(np.median(path.draws if name == "kl" else before))
             found.append(Finding.of("signal_grew", name, early=early, late=float(np.median(path.now)), probability=p))
     return tuple(sorted(found, key=lambda x: -x.probability))
 

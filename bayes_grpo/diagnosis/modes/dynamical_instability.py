@@ -21,13 +21,7 @@ from bayes_grpo.signals.thresholds import THRESHOLDS
 
 
 def _holds(view: RunView) -> np.ndarray:
-    found = reward_lost(view)
-    lost_evaluation = evaluation_lost(view)
-    if lost_evaluation is not None:
-        found = found | lost_evaluation
-    found = found | (view.fell & strained(view))
-    exploded = exploded_loss(view)
-    return found if exploded is None else found | exploded
+    return reward_lost(view) | evaluation_lost(view) | (view.fell & strained(view)) | exploded_loss(view)
 
 
 def _text(view: RunView, first: float, last: float) -> str:
@@ -42,7 +36,7 @@ def _text(view: RunView, first: float, last: float) -> str:
         (view.reward, view.paths.reward_key, reward_lost(view)),
         (view.held_out, "eval_reward", evaluation_lost(view)),
     ):
-        if path is not None and lost is not None and lost[:, -1].mean() >= THRESHOLDS.probable:
+        if path is not None and lost[:, -1].mean() >= THRESHOLDS.probable:
             return fell_text(key, path.display_value(path.best), path.display_value(path.now))
     return ""
 
@@ -55,13 +49,12 @@ def reward_lost(view: RunView) -> np.ndarray:
     return lost & (view.held_out_rise <= THRESHOLDS.parted)
 
 
-def evaluation_lost(view: RunView) -> np.ndarray | None:
+def evaluation_lost(view: RunView) -> np.ndarray:
     """True where the evaluation reward is lost; where the train reward rose, what is lost is what it stands for."""
     path = view.held_out
     if path is None:
-        return None
-    lost = view.on_common_grid(path.lost(), path)
-    return lost & (view.rise <= THRESHOLDS.material)
+        return np.zeros(view.reward.draws.shape, bool)
+    return view.on_common_grid(path.lost(), path) & (view.rise <= THRESHOLDS.material)
 
 
 MODE = Mode(
