@@ -98,10 +98,8 @@ class Facts:
     @cached_property
     def kl(self) -> float:
         """KL to the reference now; 0 without one where its weight is known to be 0, NaN elsewhere."""
-        path = self.view.signal("kl")
-        if path is not None:
-            return float(np.median(path.now))
-        return 0.0 if self.view.run.settings.kl_weight.explicit == 0.0 else np.nan
+        unlogged = self.view.signal("kl") is None
+        return 0.0 if unlogged and self.view.run.settings.kl_weight.explicit == 0.0 else self.view.now("kl")
 
     @property
     def held_out(self) -> bool:
@@ -208,8 +206,7 @@ class Facts:
     @cached_property
     def truncated(self) -> float:
         """Share of completions that hit the length limit now; NaN where it is not logged."""
-        path = self.view.signal("completions_clipped_ratio")
-        return float(np.median(path.now)) if path is not None else np.nan
+        return self.view.now("completions_clipped_ratio")
 
     @property
     def capped(self) -> bool:

@@ -37,16 +37,12 @@ def _grown(view: RunView, name: str, factor: float, least: float = 0.0) -> np.nd
 
 def strained(view: RunView) -> np.ndarray:
     """True where completions have shrunk to a tenth, the entropy has doubled or gradients have exploded, (draws, n)."""
-    found = np.zeros(view.reward.draws.shape, bool)
-    length = view.signal("completion_length")
-    if length is not None:
-        shrunk = length.recent < THRESHOLDS.spent * length.start[:, None]
-        found = found | view.on_common_grid(shrunk, length)
-    entropy = view.signal("entropy")
-    if entropy is not None:
-        grew = entropy.recent > THRESHOLDS.grew * entropy.start[:, None]
-        found = found | view.on_common_grid(grew, entropy)
-    return found | _grown(view, "grad_norm", THRESHOLDS.exploded)
+    found = _grown(view, "grad_norm", THRESHOLDS.exploded)
+    if (length := view.signal("completion_length")) is not None:
+        found |= view.on_common_grid(length.recent < THRESHOLDS.spent * length.start[:, None], length)
+    if (entropy := view.signal("entropy")) is not None:
+        found |= view.on_common_grid(entropy.recent > THRESHOLDS.grew * entropy.start[:, None], entropy)
+    return found
 
 
 def exploded_loss(view: RunView) -> np.ndarray:

@@ -96,6 +96,11 @@ class RunView:
         """The logged values of a signal by its canonical name; without rows where it is not logged."""
         return Logged.of(self.run.step, self.run.values(name))
 
+    def now(self, name: str) -> float:
+        """Median of the last level of a signal; NaN where it has no path."""
+        path = self.signal(name)
+        return np.nan if path is None else float(np.median(path.now))
+
     def on_grid(self, path: SignalPath) -> np.ndarray:
         """Draws of another path on the grid, its last level at the end, shape (draws, n)."""
         found = path.at(self.steps)
