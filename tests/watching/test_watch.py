@@ -110,6 +110,8 @@ def test_what_was_never_a_log_is_an_error_at_the_end(log, looks):
 
 
 def test_what_is_wrong_is_said_before_the_watch(log, tmp_path):
+    with pytest.raises(SettingError, match=r"^webhook: expected an address"):
+        watch(log, webhook="file:///etc/passwd")
     with pytest.raises(OutputError, match="expected a file to write"):
         watch(log, state=tmp_path)
     for seconds in (0.0, -1.0, float("nan"), float("inf")):
