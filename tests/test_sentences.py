@@ -35,7 +35,7 @@ def sentences(text: str) -> list[str]:
     return re.split(r"(?<=[.!?])\s+(?=[A-Z])|(?<=;)\s", re.sub(r"\s+", " ", text).strip())
 
 
-def met() -> Iterator[tuple[str, str]]:
+def sentences_of_package() -> Iterator[tuple[str, str]]:
     """Place and sentence."""
     for path in sorted(set(PACKAGE.rglob("*.py")) - {KEYS}):
         for line, text in texts(ast.parse(path.read_text(encoding="utf-8"))):
@@ -43,7 +43,7 @@ def met() -> Iterator[tuple[str, str]]:
 
 
 def test_no_sentence_is_long_and_none_has_an_odd_word():
-    found = list(met())
+    found = list(sentences_of_package())
     assert len(found) > 3000
     assert [x for x in found if len(x[1].split()) > MOST_WORDS] == []
     assert [x for x in found if " " in x[1] and "(?" not in x[1] and ODD.search(x[1])] == []
@@ -61,10 +61,10 @@ SENTENCES = {
     *("course", "severity", "severity_text", "severity_short", "text", "lines", "assumed", "cautions"),
 }
 """Names of attributes and variables that hold sentences."""
-READS = frozenset(
+TEXT_METHODS = frozenset(
     ("startswith", "endswith", "partition", "rpartition", "split", "removeprefix", "removesuffix", "replace")
 )
-LEFT = {
+ALLOWED = {
     "families/members.py": 2,  # words of keys in a log, and of a file name
     "views/terminal.py": 1,  # cells of a table
     "watching/notify.py": 1,  # characters that Slack escapes
@@ -84,7 +84,7 @@ def _is_sentence(node: ast.expr) -> bool:
     return isinstance(node, ast.Subscript) and _is_sentence(node.value)
 
 
-def _reads(node: ast.AST, items: frozenset[str]) -> bool:
+def _reads_sentence(node: ast.AST, items: frozenset[str]) -> bool:
     """Whether a node takes a sentence to pieces or looks for a part of one; ``items`` are names of elements of some."""
 
     def sentence(x: ast.expr) -> bool:
@@ -103,7 +103,7 @@ def _reads(node: ast.AST, items: frozenset[str]) -> bool:
         return False
     if isinstance(node.func.value, ast.Name) and node.func.value.id == "re":
         return any(map(sentence, node.args))
-    return node.func.attr in READS and sentence(node.func.value)
+    return node.func.attr in TEXT_METHODS and sentence(node.func.value)
 
 
 def reads_of(source: str) -> list[str]:
@@ -114,7 +114,7 @@ def reads_of(source: str) -> list[str]:
         own = [g for g in getattr(scope, "generators", []) if isinstance(g.target, ast.Name) and _is_sentence(g.iter)]
         items = frozenset(g.target.id for g in own if isinstance(g.target, ast.Name))
         inside = ast.walk(scope) if items else iter([scope])
-        found += [n.lineno for n in inside if isinstance(n, ast.Call | ast.Compare) and _reads(n, items)]
+        found += [n.lineno for n in inside if isinstance(n, ast.Call | ast.Compare) and _reads_sentence(n, items)]
     lines = source.splitlines()
     return [lines[n - 1].strip() for n in sorted(set(found))]
 
@@ -124,7 +124,7 @@ def test_no_module_reads_a_sentence():
         place = path.relative_to(PACKAGE)
         if place.parts[0] not in FOREIGN:
             found = reads_of(path.read_text(encoding="utf-8"))
-            assert len(found) == LEFT.get(place.as_posix(), 0), f"{place}: {found}"
+            assert len(found) == ALLOWED.get(place.as_posix(), 0), f"{place}: {found}"
 
 
 @pytest.mark.parametrize(

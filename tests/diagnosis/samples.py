@@ -14,7 +14,7 @@ _LEAST = 0.02
 """Smallest probability of a mode that is written out."""
 
 
-def what_is_said(sample: Sample, folder: Path) -> str:
+def description_of(sample: Sample, folder: Path) -> str:
     """What a diagnosis says of a sample."""
     return "\n".join(_described(diagnose(read_log(sample.write(folder), **sample.options))))
 
@@ -40,4 +40,4 @@ def _described(found: Diagnosis) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    retake(FOLDER, what_is_said)
+    retake(FOLDER, description_of)

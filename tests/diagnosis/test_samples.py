@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.diagnosis.samples import FOLDER, what_is_said
+from tests.diagnosis.samples import FOLDER, description_of
 from tests.frozen.compare import EXACT, difference
 from tests.helpers.samples import Sample, samples_in, written
 
@@ -14,7 +14,7 @@ SAMPLES = [x for path in FILES for x in samples_in(path)]
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda x: x.name)
 def test_what_is_said_of_a_sample(sample: Sample, tmp_path: Path):
-    assert not (found := difference(sample.expected, what_is_said(sample, tmp_path), EXACT)), found
+    assert not (found := difference(sample.expected, description_of(sample, tmp_path), EXACT)), found
 
 
 def test_samples_survive_being_written_and_differ():

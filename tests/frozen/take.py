@@ -29,28 +29,28 @@ LONGEST_LINE = 160
 """Objects without objects in them stand on one line up to this length."""
 LONGEST_LIST = 6
 """Longer lists of numbers are thinned to so many, with count and mean."""
-OF_THE_MACHINE = re.compile(
+MACHINE_DEPENDENT = re.compile(
     r"(^|_)(ess|rhat|r_hat|ebfmi|seconds?|hash|version|divergences?|mcse|elapsed|created)(_|$)|^svg$"
 )
 """Keys whose values tell of a machine, or of a chain's luck."""
 
 
-def taken(words: Sequence[str]) -> str:
+def outputs_of(words: Sequence[str]) -> str:
     """What a command prints in each form, as one text; paths are relative to the present folder."""
     page = words[words.index("--out") + 1] if words[0] == "report" else None
-    first = _called([*words, "--details"] if words[0] in DETAILS_ALONE else words)
+    first = _output([*words, "--details"] if words[0] in DETAILS_ALONE else words)
     parts = [first]
     if words[0] not in (*DETAILS_ALONE, *WITHOUT_DETAILS) and page is None:
-        parts.append(_without_repeats(first, _called([*words, "--details"])))
+        parts.append(_without_repeats(first, _output([*words, "--details"])))
     if page is not None and Path(page).exists():
         parts.append(f"$ {page}\n{_page_text(Path(page).read_text(encoding='utf-8'))}")
     else:
-        parts.append(_called([*words, "--json"]))
+        parts.append(_output([*words, "--json"]))
     here = str(Path.cwd())
     return "\n\n".join(parts).replace(here, ".") + "\n"
 
 
-def _called(words: Sequence[str]) -> str:
+def _output(words: Sequence[str]) -> str:
     """The command line, its exit code, and what it prints; what an earlier call wrote is removed before."""
     for written in (Path(after) for flag, after in pairwise(words) if flag in ("--out", "--state")):
         shutil.rmtree(written, ignore_errors=True)
@@ -62,11 +62,11 @@ def _called(words: Sequence[str]) -> str:
     if "--json" in words and out:
         out = "\n".join(lines_of(json.loads(out)))
     errors = [line for line in err.splitlines() if line.startswith("bayes-grpo:")]
-    lines = [_without_luck(line).rstrip() for line in [*out.strip().splitlines(), *errors]]
+    lines = [_without_chance_numbers(line).rstrip() for line in [*out.strip().splitlines(), *errors]]
     return "\n".join([f"$ bayes-grpo {' '.join(words)}", f"exit code {code}", *lines])
 
 
-def _without_luck(line: str) -> str:
+def _without_chance_numbers(line: str) -> str:
     """A line without the numbers that differ from machine to machine: those of the chains, of the day."""
     return re.sub(r"\d[\d.]*", "#", line) if "R-hat ≤" in line or " UTC, " in line else line
 
@@ -102,7 +102,7 @@ def _on_one_line(value: Any) -> str | None:
 
 
 def _is_left_out(key: str, value: Any) -> bool:
-    return value in (None, "", [], {}) or OF_THE_MACHINE.search(key) is not None
+    return value in (None, "", [], {}) or MACHINE_DEPENDENT.search(key) is not None
 
 
 def _is_deep(value: Any) -> bool:
@@ -139,7 +139,7 @@ class _Page(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         if not self.hidden and data.strip():
-            self.lines.append(_without_luck(" ".join(data.split())))
+            self.lines.append(_without_chance_numbers(" ".join(data.split())))
 
 
 def _page_text(html: str) -> str:
@@ -151,7 +151,7 @@ def _page_text(html: str) -> str:
 def take_case(case: str) -> str:
     """What a case prints; its logs lie alone in a folder, since logs near by can be taken for reference runs."""
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
-        return taken([str(write(w[1:-1], Path())) if w.startswith("{") else w for w in CASES[case].split()])
+        return outputs_of([str(write(w[1:-1], Path())) if w.startswith("{") else w for w in CASES[case].split()])
 
 
 def main() -> None:

@@ -61,13 +61,13 @@ def written(samples: list[Sample]) -> str:
     return "\n".join(parts)
 
 
-def retake(folder: Path, said: Callable[[Sample, Path], str]) -> None:
-    """Says all of the samples of a folder again, of files whose name has one of the words of the command line."""
+def retake(folder: Path, describe: Callable[[Sample, Path], str]) -> None:
+    """Describes all samples of a folder again, of files whose name has one of the words of the command line."""
     words = sys.argv[1:] or [""]
     for path in sorted(folder.glob("*.txt")):
         if any(word in path.stem for word in words):
             with tempfile.TemporaryDirectory() as place:
-                again = [x._replace(expected=said(x, Path(place))) for x in samples_in(path)]
+                again = [x._replace(expected=describe(x, Path(place))) for x in samples_in(path)]
             path.write_text(written(again), encoding="utf-8")
 
 

@@ -18,7 +18,7 @@ _LONGEST = 40
 """Rows of a list that is written out."""
 
 
-def what_is_read(sample: Sample, folder: Path) -> str:
+def description_of(sample: Sample, folder: Path) -> str:
     """What is read of a sample, or the sentence that refuses it."""
     try:
         return "\n".join(_described(read_log(sample.write(folder), **sample.options)))
@@ -73,4 +73,4 @@ def _values(values: np.ndarray) -> str:
 
 
 if __name__ == "__main__":
-    retake(FOLDER, what_is_read)
+    retake(FOLDER, description_of)

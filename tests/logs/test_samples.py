@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.samples import Sample, samples_in, written
-from tests.logs.samples import FOLDER, what_is_read
+from tests.logs.samples import FOLDER, description_of
 
 FILES = sorted(FOLDER.glob("*.txt"))
 
@@ -14,7 +14,7 @@ FILES = sorted(FOLDER.glob("*.txt"))
 def test_what_is_read_of_a_sample(path: Path, tmp_path: Path):
     wrong = {}
     for sample in samples_in(path):
-        found = what_is_read(sample, tmp_path)
+        found = description_of(sample, tmp_path)
         if found != sample.expected:
             wrong[sample.name] = f"\n{sample.expected}\n---- and now\n{found}"
     assert not wrong, "\n".join(f"{name}: {said}" for name, said in wrong.items())
@@ -31,6 +31,6 @@ def test_samples_survive_being_written_and_differ():
 
 def test_a_changed_value_is_seen(tmp_path: Path):
     rows = "step,reward\n1,0.5\n2,0.75\n"
-    one, other = (what_is_read(Sample("", "a.csv", {}, text), tmp_path) for text in (rows, rows.replace("7", "6")))
+    one, other = (description_of(Sample("", "a.csv", {}, text), tmp_path) for text in (rows, rows.replace("7", "6")))
     assert one != other
-    assert what_is_read(Sample("", "a.csv", {}, "step\n"), tmp_path).startswith("refused: a.csv: ")
+    assert description_of(Sample("", "a.csv", {}, "step\n"), tmp_path).startswith("refused: a.csv: ")
