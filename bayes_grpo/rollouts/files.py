@@ -121,9 +121,10 @@ def _parquet_records(path: Path, skipped: SkippedRecords, used: Callable[[str], 
 def _csv_records(path: Path, skipped: SkippedRecords) -> Iterator[dict[str, Any]]:
     import pandas as pd
 
+    sep = "\t" if path.suffix.lower() == ".tsv" else ","
     with unpacked(path) as file:
         try:
-            with pd.read_csv(file, chunksize=_ROWS, on_bad_lines="skip", encoding_errors="replace") as pieces:
+            with pd.read_csv(file, sep=sep, chunksize=_ROWS, on_bad_lines="skip", encoding_errors="replace") as pieces:
                 for piece in pieces:
                     yield from piece.to_dict("records")
         except pd.errors.EmptyDataError:

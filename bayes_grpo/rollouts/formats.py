@@ -81,8 +81,8 @@ class RecordFormat:
         if self.refused:
             raise LogReadError(f"{file.path}: {self.refused}")
         value = {name: _getter(getattr(self, name)) for name in (*_COLUMNS, "step")}
-        own = self.keys - {""}
-        for raw in records_of(file.path, skipped, self.keys.__contains__):
+        keys = self.keys
+        for raw in records_of(file.path, skipped, keys.__contains__):
             record = self.changed(raw, options)
             step = scalar_of(value["step"](record))
             if not step >= 0.0:
@@ -96,7 +96,7 @@ class RecordFormat:
                 truncated=was_cut(value["truncated"](record)),
                 answer=value["answer"](record),
                 length=scalar_of(value["length"](record)),
-                parts=scalars_in(_mapping(record.get(self.parts))) if self.parts else scalars_in(record, own),
+                parts=scalars_in(_mapping(record.get(self.parts))) if self.parts else scalars_in(record, keys),
             )
 
 

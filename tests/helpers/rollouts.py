@@ -162,7 +162,7 @@ def write_table(folder: Path, made_up: list[Made], name: str = "completions.csv.
     elif name.endswith(".jsonl"):
         frame.to_json(folder / name, orient="records", lines=True)
     else:
-        frame.to_csv(folder / name, index=False)
+        frame.to_csv(folder / name, index=False, sep="\t" if name.endswith(".tsv") else ",")
     return folder
 
 

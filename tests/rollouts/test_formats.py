@@ -113,7 +113,7 @@ def test_a_line_without_end_takes_no_memory(tmp_path):
     assert most < 2.5 * LONGEST_LINE
 
 
-@pytest.mark.parametrize("name", ["t.csv", "t.parquet", "t.jsonl"])
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.parquet", "t.jsonl"])
 def test_a_plain_table_may_be_of_any_kind(name, tmp_path):
     file = write_table(tmp_path, MADE, name) / name
     found = read_rollouts(file)
