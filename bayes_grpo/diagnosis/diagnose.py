@@ -107,7 +107,7 @@ def _values(run: Run, name: str) -> int:
 
 
 def _judged(view: RunView, few: bool) -> dict[str, Any]:
-    """Fields of the diagnosis of a run that has paths; of few rows the status is of its rows."""
+    """Fields of the diagnosis of a run that has paths; of few rows without a status."""
     run = view.run
     timeline = timeline_of(view)
     if few:
@@ -127,8 +127,8 @@ def _judged(view: RunView, few: bool) -> dict[str, Any]:
     if resumed is not None:
         changes = (x.clause for x in resumed.changes)
         evidence["resume"] = joined((f"a fall begins at {run.step_name(resumed.step)}", *changes))
-    return {
-        "status": status_of_rows(run) if few else status_of(facts, happened),
+    judged = {} if few else {"status": status_of(facts, happened)}
+    return judged | {
         "events": happened,
         "probability": timeline.now.probability,
         "evidence": {name: text for name, text in evidence.items() if text},

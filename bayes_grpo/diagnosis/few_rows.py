@@ -42,9 +42,7 @@ def status_of_rows(run: Run) -> Status:
 
 def part_of_a_log(run: Run) -> Action | None:
     """To pass the whole log, of a few rows from the middle of one; None where they begin it."""
-    steps = np.sort(np.unique(np.concatenate([run.step, run.eval_step])))
-    if not len(steps):
-        return None
+    steps = np.unique(np.concatenate([run.step, run.eval_step]))
     first = float(steps[0])
     row = float(np.median(np.diff(steps))) if len(steps) > 1 else 1.0
     if first < max(_LATE_STEP, _LATE_ROWS * row):

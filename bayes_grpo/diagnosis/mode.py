@@ -78,10 +78,6 @@ class Mode:
     certain: Callable[[RunView], bool] = lambda view: False
     dates: Callable[[RunView, float, float], tuple[float, float] | None] = lambda view, after, last: None
 
-    def probability(self, view: RunView, holds: np.ndarray) -> np.ndarray:
-        """Its probability at each step, shape (n,)."""
-        return (MEASURED if self.certain(view) else self.chances).at(holds.mean(axis=0))
-
 
 @cache
 def all_modes() -> tuple[Mode, ...]:
@@ -206,7 +202,7 @@ def timeline_of(view: RunView) -> Timeline:
     for mode in all_modes():
         holds = mode.holds(view)
         if holds is not None:
-            p = mode.probability(view, holds)
+            p = (MEASURED if mode.certain(view) else mode.chances).at(holds.mean(axis=0))
             found[mode.name] = ModeTimeline(mode.name, p, True)
             episodes += _episodes(mode, view, holds, p)
     return Timeline(view.steps, _in_order(found), tuple(sorted(episodes, key=lambda e: e.onset.median)))
