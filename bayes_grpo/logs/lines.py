@@ -72,7 +72,7 @@ def lines_of(text: str) -> Iterator[tuple[str, Bars]]:
     """Lines of at most `MAX_LINE` characters, without escape sequences and bars; and their bars.
 
     A carriage return ends a line too. The prefixes of Ray and loguru are left out, and so are the quotes of texts as
-    Python prints them, in a list or over several lines.
+    Python prints them over several lines.
     """
     head = text[:HEAD]
     european = any(word in head for word in _EUROPEAN)
@@ -85,15 +85,14 @@ def lines_of(text: str) -> Iterator[tuple[str, Bars]]:
         line = _LOGURU.sub("", line, count=1) if " | " in line else line
         if (literal := _LITERAL.fullmatch(line)) is not None:
             line = literal[1] or literal[2] or ""
-        for part in line.split("', '") if "', '" in line and "':" not in line else (line,):
-            if "%|" not in part and not ("% " in part and _NARROW_BAR.search(part)):
-                yield part, ()
-                continue
-            bars = (
-                (int(done), int(planned), "it/s" in shown or "s/i" in shown, "%|" in part)
-                for done, planned, shown in _BAR.findall(part)
-            )
-            yield _BAR_TEXT.sub("", part), () if _PREPARING.match(part) else tuple(bars)
+        if "%|" not in line and not ("% " in line and _NARROW_BAR.search(line)):
+            yield line, ()
+            continue
+        bars = (
+            (int(done), int(planned), "it/s" in shown or "s/i" in shown, "%|" in line)
+            for done, planned, shown in _BAR.findall(line)
+        )
+        yield _BAR_TEXT.sub("", line), () if _PREPARING.match(line) else tuple(bars)
 
 
 def too_long(text: str, longest: int = MAX_LINE) -> tuple[str, ...]:

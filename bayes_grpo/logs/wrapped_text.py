@@ -86,18 +86,11 @@ def _of_records(records: Sequence[Any]) -> list[str]:
 def _in_order(rows: Sequence[Mapping[str, Any]], key: str) -> list[str]:
     """Messages, the oldest first, where an export has the newest first."""
     time = next((name for name in _TIMES if rows and name in rows[0]), None)
-    texts = [_message(row, key) for row in rows]
+    texts = [row[key] for row in rows]
     ends = [rows[0].get(time), rows[-1].get(time)] if time else []
     numbers = [to_float(x) for x in ends]
     newest_first = ends and (numbers[0] > numbers[1] or (numbers[0] != numbers[0] and str(ends[0]) > str(ends[1])))
     return texts[::-1] if newest_first else texts
-
-
-def _message(row: Mapping[str, Any], key: str) -> str:
-    """The message of a record; loguru's without what is written before it."""
-    inner = row.get("record")
-    bare = inner.get("message") if key == "text" and isinstance(inner, Mapping) else None
-    return bare if isinstance(bare, str) else row[key]
 
 
 def _is_export(head: str) -> bool:
