@@ -104,6 +104,13 @@ def test_a_share_of_draws_becomes_a_probability(mode):
     assert 0.0 <= known.least < 0.5 < known.most < 1.0
 
 
+def test_an_episode_without_rows_of_its_signal_has_no_severity():
+    seen = view_of(signal("completions_clipped_ratio", np.where(steps(N) % 20 == 0, 0.9, np.nan)))
+    truncated = next(mode for mode in all_modes() if mode.name == "truncated_completions")
+    assert truncated.text(seen, 21.0, 39.0) == ""
+    assert truncated.text(seen, 20.0, 40.0) == "90% of the completions hit the length limit"
+
+
 def test_a_mode_without_its_signal_has_the_rate_of_such_logs():
     found = diagnose(run(RISING))
     for mode in all_modes():

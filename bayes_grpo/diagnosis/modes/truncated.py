@@ -19,6 +19,8 @@ def _holds(view: RunView) -> np.ndarray | None:
 
 def _text(view: RunView, first: float, last: float) -> str:
     rows = view.logged("completions_clipped_ratio").between(first, last)
+    if not len(rows):  # an episode may lie between two rows that log the share
+        return ""
     low, high = np.quantile(rows, (0.05, 0.95))
     spread = "" if high - low < THRESHOLDS.rises else f" (rows from {low:.0%} to {high:.0%})"
     return f"{rows.mean():.0%} of the completions hit the length limit{spread}"
