@@ -15,6 +15,7 @@ from bayes_grpo.logs import readers
 from bayes_grpo.logs.formats import HEAD, MOSTLY, NO_REWARDS, Evidence, Reader, Source
 from bayes_grpo.logs.lines import PASTED, is_total_reward
 from bayes_grpo.logs.mentions import is_logged_name
+from bayes_grpo.logs.trainers import GENERIC
 
 
 @cache
@@ -96,7 +97,8 @@ _QUOTED = re.compile(r"['\"]([A-Za-z_][\w./@-]{0,80})['\"]\s?:")
 def _lone_keys(text: str) -> list[str]:
     """Keys of metrics, as dictionaries write them, in a pasted text that holds no whole row."""
     keys = list(dict.fromkeys(_QUOTED.findall(text))) if len(text) <= PASTED else []
-    return [] if any(map(is_total_reward, keys)) else [key for key in keys if is_logged_name(key)]
+    settings = GENERIC.keys["learning_rate"]  # dictionaries of settings have it too
+    return [] if any(map(is_total_reward, keys)) else [x for x in keys if is_logged_name(x) and x not in settings]
 
 
 def _evidence(source: Source, known: Iterable[Reader]) -> dict[Reader, Evidence]:

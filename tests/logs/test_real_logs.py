@@ -4,6 +4,7 @@ The folder is not part of the project; where it is absent nothing is collected.
 """
 
 import os
+import re
 from operator import attrgetter
 from pathlib import Path
 
@@ -24,8 +25,11 @@ def logs(folder: Path) -> list[Path]:
     return sorted(folder.glob("*")) if folder.is_dir() else []
 
 
-PROSE = [p for p in logs(RUNS / "raw") if p.name.startswith("rook_")]
-READABLE = [p for p in logs(RUNS / "raw") if p not in PROSE]
+PRINTED = [p for p in logs(RUNS / "raw") if p.name in ("rook_r0_kl_dominated.log", "rook_r5_G16_20.log")]
+"""Logs in prose that print the rewards of each batch; their tables hold what was evaluated between the updates."""
+PROSE = [p for p in logs(RUNS / "raw") if p.name.startswith("rook_") and p not in PRINTED]
+"""The same, with batches so large that their printed lists leave rewards out."""
+READABLE = [p for p in logs(RUNS / "raw") if p not in (*PRINTED, *PROSE)]
 COUNTED_OTHERWISE = ("ning_", "leg_twophase", "cs285c_format")
 """Logs whose tables number the rows in another way: 20 steps a row, phases one after the other, from another key."""
 PER_UPDATE = "shb_"
@@ -87,6 +91,13 @@ if READABLE:
         run = read_log(path)
         assert path.suffix != ".csv" or run.format == "csv"
         compare(run, expected(RUNS / "csv" / f"{path.stem}.csv"), whole=True)
+
+    @pytest.mark.parametrize("path", PRINTED, ids=NAME)
+    def test_printed_rewards_of_a_batch_have_the_mean_that_the_log_prints_of_its_groups(path):
+        groups = re.findall(r"📊 Average reward: ([-.\d]+)", path.read_text(encoding="utf-8"))
+        reward = read_log(path).reward
+        batches = np.reshape([float(x) for x in groups], (len(reward), -1))
+        np.testing.assert_allclose(reward, batches.mean(axis=1), atol=5e-4)
 
     @pytest.mark.parametrize("path", PROSE, ids=NAME)
     def test_a_log_in_prose_is_refused_with_a_way_out(path):
