@@ -14,8 +14,11 @@ from bayes_grpo.diagnosis.wording import joined
 from bayes_grpo.signals.thresholds import THRESHOLDS
 
 MODES: tuple[FindingKind, ...] = (
-    "reward_hacking", "advantage_degeneracy", "policy_concentration", "dynamical_instability",
-)  # fmt: skip
+    "reward_hacking",
+    "advantage_degeneracy",
+    "policy_concentration",
+    "dynamical_instability",
+)
 """The four failures."""
 
 StatusWord = Literal["fine", "watch", "failing", "failed", "done", "unclear"]

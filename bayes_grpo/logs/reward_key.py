@@ -40,7 +40,11 @@ def reward_of(columns: Columns, named: str | None) -> list[str] | None:
         return [index.named(term, "reward") for term in terms]
     known = [] if columns.trainer is GENERIC else index.find(columns.trainer.keys["reward"], columns.trainer.prefixes)
     parts = [] if known else _summed(columns)
-    key = None if parts else _only_one(index, known[0], notes) if known else _generic_reward(columns)
+    key = None
+    if known:
+        key = _only_one(index, known[0], notes)
+    elif not parts:
+        key = _generic_reward(columns)
     if key is not None:
         return [key]
     parts = parts or single_rewards(index)

@@ -177,7 +177,8 @@ def _unchecked(d: Diagnosis) -> str:
     """Useful signals that the log lacks, and those that are no number in any row; "" without any."""
     columns = ("heldout" if "evaluation" in x else x for x in d.missing)
     options = [f"--column {x}={d.suggested[x][0]}" for x in columns if x in d.suggested]
-    named = f"; {', '.join(options)} may name {'them' if len(options) > 1 else 'it'}" if options else ""
+    them = "it" if len(options) == 1 else "them"
+    named = f"; {', '.join(options)} may name {them}" if options else ""
     why = ((d.missing, f"not recognized in this log{named}"), (d.single, "one value"), (d.empty, "NaN in every row"))
     found = "; ".join(f"{', '.join(names)} ({reason})" for names, reason in why if names)
     return f"Not checked: {found}" if found else ""

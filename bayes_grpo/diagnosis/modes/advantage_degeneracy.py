@@ -69,7 +69,11 @@ def prompts_text(view: RunView, step: float) -> str:
 
 
 MODE = Mode(
-    "advantage_degeneracy", _holds, _text,
+    "advantage_degeneracy",
+    _holds,
+    _text,
     ("longer limit", "scorer", "verifier", "easier prompts", "mixed prompts", "larger groups", "harder prompts"),
-    wants=("frac_reward_zero_std",), chances=Calibration(0.02, 0.03, 0.85), certain=_certain,
-)  # fmt: skip
+    wants=("frac_reward_zero_std",),
+    chances=Calibration(0.02, 0.03, 0.85),
+    certain=_certain,
+)

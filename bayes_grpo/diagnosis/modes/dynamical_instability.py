@@ -58,7 +58,10 @@ def evaluation_lost(view: RunView) -> np.ndarray:
 
 
 MODE = Mode(
-    "dynamical_instability", _holds, _text,
+    "dynamical_instability",
+    _holds,
+    _text,
     ("compare resume", "go back", "compare checkpoints", "lower rate", "KL term", "log KL", "log evaluation"),
-    wants=("grad_norm", "kl"), chances=Calibration(0.03, 0.05, 0.85),
-)  # fmt: skip
+    wants=("grad_norm", "kl"),
+    chances=Calibration(0.03, 0.05, 0.85),
+)

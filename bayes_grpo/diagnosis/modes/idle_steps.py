@@ -76,7 +76,9 @@ def _dead_rows(view: RunView) -> Logged:
 
 
 MODE = Mode(
-    "idle_steps", _holds, _text,
+    "idle_steps",
+    _holds,
+    _text,
     ("longer limit", "scorer", "mixed prompts", "larger groups", "harder prompts", "easier prompts"),
     dates=_dates,
-)  # fmt: skip
+)

@@ -35,10 +35,20 @@ def _text(view: RunView, first: float, last: float) -> str:
 
 
 MODE = Mode(
-    "plateaued", _holds, _text,
+    "plateaued",
+    _holds,
+    _text,
     (
-        "longer limit", "scorer", "easier prompts", "raise rate", "more prompts", "mixed prompts", "harder prompts",
-        "read completions", "stop",
+        "longer limit",
+        "scorer",
+        "easier prompts",
+        "raise rate",
+        "more prompts",
+        "mixed prompts",
+        "harder prompts",
+        "read completions",
+        "stop",
     ),
-    chances=Calibration(0.05, 0.3, 0.95), is_failure=False,
-)  # fmt: skip
+    chances=Calibration(0.05, 0.3, 0.95),
+    is_failure=False,
+)

@@ -35,7 +35,10 @@ def _text(view: RunView, first: float, last: float) -> str:
 
 
 MODE = Mode(
-    "policy_concentration", _holds, _text,
+    "policy_concentration",
+    _holds,
+    _text,
     ("compare resume", "go back", "entropy term", "lower rate", "KL term", "compare checkpoints"),
-    wants=("entropy",), chances=Calibration(0.01, 0.02, 0.75),
-)  # fmt: skip
+    wants=("entropy",),
+    chances=Calibration(0.01, 0.02, 0.75),
+)

@@ -70,6 +70,10 @@ def turned(view: RunView, path: SignalPath, share: float) -> np.ndarray:
 
 
 MODE = Mode(
-    "reward_hacking", _holds, _text, ("go back", "start over", "read completions", "KL term", "log KL"),
-    wants=(HELD_OUT, "kl"), chances=Calibration(0.01, 0.03, 0.85),
-)  # fmt: skip
+    "reward_hacking",
+    _holds,
+    _text,
+    ("go back", "start over", "read completions", "KL term", "log KL"),
+    wants=(HELD_OUT, "kl"),
+    chances=Calibration(0.01, 0.03, 0.85),
+)

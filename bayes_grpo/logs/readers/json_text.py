@@ -163,8 +163,11 @@ def _sniff(name: str, source: Source) -> Evidence | None:
     """Evidence of a kind of JSON: a list, an object, the state of transformers, or an object a line."""
     head = source.head.lstrip()
     if head[:1] != "{":
-        strength = 3 if _LIST_OF_LISTS.match(head) else 2 if _LIST.match(head) else 0
-        return Evidence(strength) if name == "json" and strength else None
+        if name != "json":
+            return None
+        if _LIST_OF_LISTS.match(head):
+            return Evidence(3)
+        return Evidence(2) if _LIST.match(head) else None
     first, *others = [line.strip() for line in head.splitlines() if line.strip()][:2]
     if (is_row := isinstance(parse_line(first), dict)) and others and others[0].startswith("{"):
         return Evidence(2) if name == "jsonl" else None  # of which the last may be a state

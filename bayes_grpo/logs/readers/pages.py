@@ -326,7 +326,8 @@ def named(tables: Sequence[Parsed], place: str, config: dict[str, Any]) -> dict[
     """Tables by the name of their place, several of a page by their headings where all have one of their own."""
     titles = [clean(x.run_name) for x in tables]
     own = place == PAGE and len(tables) > 1 and all(titles) and len({*titles}) == len(titles)
-    names = titles if own else [f"{place} {i}" if len(tables) > 1 else place for i in range(1, len(tables) + 1)]
+    numbered = [place] if len(tables) == 1 else [f"{place} {i}" for i in range(1, len(tables) + 1)]
+    names = titles if own else numbered
     named = {name: replace(x, run_name="") for name, x in zip(names, tables, strict=True)}
     notes = {name: f"read from {name}, a table of {counted(x.table.n, 'row')}" for name, x in named.items()}
     return {name: with_code(x, config, notes[name]) for name, x in named.items()}
