@@ -23,7 +23,7 @@ from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.series import CHANCE, RewardLevels
 from bayes_grpo.signals.logged import Logged
 from bayes_grpo.signals.path import SignalPath
-from bayes_grpo.signals.run_paths import fit_reward
+from bayes_grpo.signals.run_paths import fit_reward, may_be_counted
 from bayes_grpo.signals.thresholds import THRESHOLDS
 
 if TYPE_CHECKING:
@@ -198,7 +198,8 @@ class Summary(Result):
 def path_of(fit: Fit, ends: RewardRange) -> SignalPath:
     """The path of the fitted rows, in which every command finds the levels of a reward, within its range."""
     logged = Logged.of(fit.step(), fit.observed())
-    path = fit_reward(logged, ends, evaluation=fit.signal == "eval_reward", noise=fit.rows.expected)
+    evaluation = fit.signal == "eval_reward"
+    path = fit_reward(logged, ends, evaluation, noise=fit.rows.expected, counted=may_be_counted(fit.settings))
     if path is None:
         raise ValueError(f"expected the rows of a fit, which has two at least, found {len(fit.step())}")
     return path

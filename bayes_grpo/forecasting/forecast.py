@@ -33,6 +33,7 @@ from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.schedule import FutureGrid, RemainingRate, future_grid
 from bayes_grpo.rows.series import ExpectedNoise
 from bayes_grpo.signals.loss import Fallen
+from bayes_grpo.signals.run_paths import may_be_counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,6 +76,7 @@ class Forecast(Displayed):
         far: The horizon, where it is too far ahead for these rows; None elsewhere.
         not_converged: Regimes left out because their posterior was not reached.
         expected: Standard deviation that a logged row is expected to have; None where the log says nothing of it.
+        counted: Whether a logged row may be of so few completions that its successes are counted.
     """
 
     now: float
@@ -104,6 +106,7 @@ class Forecast(Displayed):
     far: FarHorizon | None = None
     not_converged: tuple[str, ...] = ()
     expected: ExpectedNoise | None = None
+    counted: bool = False
 
     @property
     def sentence(self) -> str:
@@ -297,6 +300,7 @@ def forecast_of_regimes(
         logged_step=table.step,
         logged=table.y,
         expected=table.expected,
+        counted=may_be_counted(inputs.settings),
         low=reward.low,
         high=reward.high,
         schedule=inputs.ahead,

@@ -245,7 +245,7 @@ def _now(f: Forecast) -> Interval:
     """Where the reward stands, by its path: the number that the diagnosis says too."""
     ends = RewardRange(f.low, f.high)
     evaluation = f.signal == "eval_reward"
-    path = fit_reward(Logged.of(f.logged_step, f.logged), ends, evaluation, noise=f.expected)
+    path = fit_reward(Logged.of(f.logged_step, f.logged), ends, evaluation, noise=f.expected, counted=f.counted)
     return interval(f.latent_now if path is None else path.now)
 
 

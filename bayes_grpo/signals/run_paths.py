@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayes_grpo.logs.run import Run
+from bayes_grpo.logs.settings import Setting
 from bayes_grpo.logs.signals import SIGNALS, STANDARD
 from bayes_grpo.rows.known_noise import expected_noise
 from bayes_grpo.rows.reward_range import RewardRange, both_ends
@@ -120,8 +121,9 @@ class RunPaths:
         return (spread == 0.0) | (share >= 1.0)
 
     def _parts(self, columns: Mapping[str, np.ndarray], first_seed: int) -> dict[str, SignalPath]:
+        counted = may_be_counted(dict(self.run.settings.items()))
         found = {
-            name: fit_path(self.run.step, values, seed=first_seed + i, counted=may_be_counted(self.run))
+            name: fit_path(self.run.step, values, seed=first_seed + i, counted=counted)
             for i, (name, values) in enumerate(columns.items())
         }
         return {name: path for name, path in found.items() if path is not None}
@@ -132,15 +134,17 @@ def reward_path(run: Run, evaluation: bool) -> SignalPath | None:
     logged = Logged.of(run.eval_step, run.eval_reward) if evaluation else Logged.of(run.step, run.reward)
     if logged.rows < LEAST_PATH_ROWS:
         return None
-    ends = both_ends(logged.value, dict(run.settings.items()))
+    settings = dict(run.settings.items())
+    ends = both_ends(logged.value, settings)
     if evaluation:
         return fit_reward(logged, ends, evaluation)
-    return fit_reward(logged, ends, noise=expected_noise(run), counted=may_be_counted(run))
+    return fit_reward(logged, ends, noise=expected_noise(run), counted=may_be_counted(settings))
 
 
-def may_be_counted(run: Run) -> bool:
+def may_be_counted(settings: Mapping[str, Setting]) -> bool:
     """True if a row may be of so few completions that its successes are counted; their number is mostly unknown."""
-    group, prompts = run.settings.group_size.explicit, run.settings.prompts_per_step.explicit
+    group = settings["group_size"].explicit
+    prompts = settings["prompts_per_step"].explicit
     return not (group and prompts) or group * prompts <= THRESHOLDS.counted
 
 
@@ -158,7 +162,7 @@ def fit_reward(
         ends: Its range, with both ends or none.
         evaluation: Whether it is an evaluation reward.
         noise: Standard deviation that a row is expected to have, where the log says so.
-        counted: Whether its rows may be of few completions, as in `fit_path`.
+        counted: Whether its rows may be of few completions, as in `fit_path`; those of an evaluation never are.
     """
     prior = EVALUATION_PRIOR if evaluation else None
     return fit_path(
@@ -170,7 +174,7 @@ def fit_reward(
         high=ends.high,
         robust=not evaluation,
         noise=noise,
-        counted=counted,
+        counted=counted and not evaluation,
     )
 
 

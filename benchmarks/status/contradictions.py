@@ -29,7 +29,7 @@ from bayes_grpo.logs.reading import read_log
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.signals.logged import Logged
-from bayes_grpo.signals.run_paths import fit_reward
+from bayes_grpo.signals.run_paths import fit_reward, may_be_counted
 from bayes_grpo.watching.alarms import alarms_of
 from bayes_grpo.watching.result import Watching
 from benchmarks.common import keep, say, side_by_side
@@ -153,7 +153,8 @@ def apart(d: Diagnosis, run: Run) -> float:
         return np.nan
     ends = RewardRange(given.reward.low, given.reward.high)
     evaluation = given.table.signal == "eval_reward"
-    path = fit_reward(Logged.of(given.table.step, given.table.y), ends, evaluation, given.table.expected)
+    counted = may_be_counted(given.settings)
+    path = fit_reward(Logged.of(given.table.step, given.table.y), ends, evaluation, given.table.expected, counted)
     if path is None or evaluation != d.paths.uses_eval:
         return np.nan
     return abs(float(np.median(path.now)) - float(np.median(d.paths.reward.now))) / max(d.paths.reward.noise, 1e-9)

@@ -65,6 +65,15 @@ def test_now_is_one_number_everywhere(fallen, found, page, look):
     assert stated == dict.fromkeys(stated, pytest.approx(now.median, abs=1e-9))
 
 
+def test_counted_successes_are_at_one_level_in_diagnosis_and_forecast():
+    reward = np.zeros(40)
+    reward[[4, 11, 17, 24, 31, 38]] = 1.0
+    run = make_run(steps(40), reward)
+    now = float(np.median(not_none(bg.diagnose(run).paths).reward.now))
+    ahead = bg.analyze(run, ("forecast",), settings=bg.AnalysisSettings(paths=300, regimes=REGIMES))
+    assert ahead.forecast.required.summary.now.median == pytest.approx(now)
+
+
 @pytest.mark.parametrize("ends", few([{}, {"reward_low": -1.0, "reward_high": 3.0}], {}))
 def test_a_fit_begins_where_the_diagnosis_does(ends):
     """The curve of the regime begins at the first update, below the first rows; a sentence names the level of these."""
