@@ -1,4 +1,4 @@
-"""The fast posterior of a law: against prior draws; and NUTS where it cannot be trusted."""
+"""The fast posterior of a law: against prior draws, the smoother and NUTS; and NUTS where it cannot be trusted."""
 
 from dataclasses import replace
 from functools import partial
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bayes_grpo import SamplerSettings
-from bayes_grpo.fitting.draws import Draws, fast_posterior
+from bayes_grpo.fitting.draws import Draws, fast_posterior, sample_posterior
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings, WeightDiagnostics, WeightedPoints
 from bayes_grpo.fitting.sampling.target import FARTHEST, log_likelihood, log_likelihoods, potential, target_of
 from bayes_grpo.regimes import get_regime
@@ -75,6 +75,34 @@ def test_against_prior_draws_weighted_by_the_likelihood(zigzag, name):
     np.testing.assert_allclose(found.points.std(axis=0), sd, rtol=0.25)
     evidence_error = np.sqrt(1.0 / exact.effective + 1.0 / found.diagnostics.effective)
     assert found.log_evidence == pytest.approx(exact.log_evidence, abs=4.0 * evidence_error)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    "name", [x if x in ("flat", "oscillator", "logistic") else pytest.param(x, marks=pytest.mark.slow) for x in LAWS]
+)
+def test_against_nuts(synthetic_run, name):
+    """The share of draws below each quantile of NUTS's, of every parameter and both levels, is what it has to be.
+
+    In shares and not in units of the parameter: the damping ratio has a thin second hill at large values, where a
+    hundredth of the draws moves the 95% quantile by half a standard deviation.
+    """
+    regime, table = get_regime(name), rows_of(synthetic_run)
+    nuts = sample_posterior(target_of(regime, table), seed=2, sampler=SamplerSettings(num_samples=4000)).draws
+    # As many draws as make the largest difference below four of its standard errors.
+    settings = ImportanceSettings(effective=6000.0, draws=6000, rounds=40)
+    fast = posterior_on(regime, table, seed=1, settings=settings, fallback=False).sample_marginalized(0)
+    assert fast.usable
+    draws = {p.name: nuts.points[:, i] for i, p in enumerate(regime.sampled)}
+    found = {p.name: fast.points[:, i] for i, p in enumerate(regime.sampled)}
+    draws, found = (
+        x | {p.name: y.flat(p.name) for p in regime.marginalized} for x, y in ((draws, nuts), (found, fast))
+    )
+    assert set(found) == set(draws)
+    for parameter, x in draws.items():
+        for q, within in ((0.05, 0.025), (0.5, 0.05), (0.95, 0.025)):
+            below = np.mean(found[parameter] < np.quantile(x, q))
+            assert below == pytest.approx(q, abs=within), (parameter, q)
 
 
 @pytest.mark.parametrize("name", few(LAWS, "exponential"))

@@ -1,4 +1,4 @@
-"""`plan`: thresholds by the reduction, outcomes of others, noise at equal cost."""
+"""`plan`: thresholds against matrices written another way, outcomes of others, noise at equal cost."""
 
 import json
 import math
@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.dynamics.reduction import critical_gain, spectral_radius
 from bayes_grpo.fitting.fit import fit
 from bayes_grpo.planning.noise import GroupSettings, row_noises
 from bayes_grpo.planning.outcomes import failure_regression, outcomes_of_similar_changes
@@ -24,25 +24,47 @@ from tests.helpers.probes import noisy_probes
 from tests.helpers.runs import FEW
 
 
+def growth(learning_rate: float, stiffness: float, momentum: float, refresh: int, averaged: bool) -> float:
+    """Spectral radius of one refresh cycle: velocity and position stepped from each unit vector in turn."""
+    columns = []
+    for velocity, position in np.eye(2):
+        rollout = position
+        for _ in range(refresh):
+            gradient = -stiffness * rollout
+            velocity = momentum * velocity + ((1.0 - momentum) if averaged else 1.0) * gradient
+            position = position + learning_rate * velocity
+        columns.append((velocity, position))
+    return float(np.abs(np.linalg.eigvals(np.array(columns).T)).max())
+
+
 @pytest.mark.parametrize(
     ("momentum", "refresh", "convention"),
     [(0.9, 4, "heavy_ball"), (0.9, 4, "ema"), (0.5, 7, "heavy_ball"), (0.0, 2, "heavy_ball"), (0.95, 1, "ema")],
 )
-def test_thresholds_on_the_command_line_are_those_of_the_reduction(momentum, refresh, convention):
+def test_thresholds_on_the_command_line_agree_with_the_recurrence_itself(momentum, refresh, convention):
     words = ("--stiffness", 3.2, "--learning-rate", 1e-3, "--momentum", momentum, "--refresh", refresh)
     found = json.loads(call("plan", *words, "--convention", convention, "--json")[1])
-    rates = {x["kind"]: x["learning_rate"]["median"] for x in found["thresholds"]}
-    averaged = 1.0 - momentum if convention == "ema" else 1.0
-    assert rates["frozen_policy"] == pytest.approx(critical_gain(momentum, refresh, "hold") / (3.2 * averaged))
-    assert rates["published_rule"] == pytest.approx((1.0 - momentum) / (3.2 * refresh * averaged))
+    exact = {x["kind"]: x["learning_rate"]["median"] for x in found["thresholds"]}
+    averaged = convention == "ema"
+
+    def excess(rate: float) -> float:
+        return growth(rate, 3.2, momentum, refresh, averaged) - 1.0
+
+    near = exact["frozen_policy"]
+    root = brentq(excess, 0.9 * near, 1.1 * near, xtol=1e-16)
+    assert near == pytest.approx(root, rel=1e-10)
+    assert max(excess(x) for x in np.linspace(0.01, 0.999, 50) * near) < 0.0
+    factor = (1.0 - momentum) if averaged else 1.0
+    assert exact["published_rule"] == pytest.approx((1.0 - momentum) / (3.2 * refresh * factor), rel=1e-10)
 
 
 def test_largest_refresh_interval_and_momentum_lie_at_the_threshold():
     found = plan(stiffness=3.2, learning_rate=0.01, momentum=0.9, convention="heavy_ball", refresh_interval=4)
     k = found.largest_refresh_interval
-    assert spectral_radius(0.032, 0.9, k, "hold") <= 1.0 < spectral_radius(0.032, 0.9, k + 1, "hold")
+    assert growth(0.01, 3.2, 0.9, k, False) <= 1.0 < growth(0.01, 3.2, 0.9, k + 1, False)
     fast = plan(stiffness=3.2, learning_rate=0.05, momentum=0.5, convention="heavy_ball", refresh_interval=4)
-    assert critical_gain(fast.largest_momentum, 4, "hold") == pytest.approx(0.16)
+    root = brentq(lambda m: growth(0.05, 3.2, m, 4, False) - 1.0, 0.5, 0.999, xtol=1e-14)
+    assert fast.largest_momentum == pytest.approx(root, abs=1e-10)
 
 
 def test_verdict_and_answer_name_the_linear_threshold_and_keep_others_apart():

@@ -1,4 +1,4 @@
-"""The posterior of a path against dense Gaussian algebra that shares no code with it."""
+"""The posterior of a path against dense Gaussian algebra that shares no code with it, and its calibration."""
 
 import numpy as np
 import pytest
@@ -75,6 +75,39 @@ def test_weights_and_moments_are_those_of_dense_algebra(name):
     path = path_draws(time, rows, weight, PRIOR, seed=3, draws=draws).path
     np.testing.assert_allclose(path.mean(axis=0), mean, atol=5.0 * sd.max() / np.sqrt(draws))
     np.testing.assert_allclose(path.std(axis=0), sd, rtol=0.05)
+
+
+@pytest.mark.thorough
+def test_bands_cover_paths_of_the_prior():
+    """Ranks of the true level at one random row a path: 90% bands cover 90%, within three standard errors."""
+    rng = np.random.default_rng(0)
+    n, runs = 16, 400
+    time = np.arange(float(n))
+    density = norm.pdf(Z) / norm.pdf(Z).sum()
+    inside = tail = 0
+    for i in range(runs):
+        noise = np.exp(PRIOR.log_noise + PRIOR.log_noise_sd * rng.choice(Z, p=density))
+        moves = rng.random() > PRIOR.at_rest
+        movement = moves * np.exp(PRIOR.log_movement + PRIOR.log_movement_sd * rng.choice(Z, p=density))
+        slope = PRIOR.slope * time[-1] * rng.standard_normal() * (time / time[-1] - 0.5)
+        walk = movement * np.cumsum(np.append(0.0, rng.standard_normal(n - 1)))
+        path = 3.0 * rng.standard_normal() + slope + walk
+        rows_off = np.zeros(n)
+        event = rng.random()
+        if event < PRIOR.jump:
+            path = path + PRIOR.jump_sd * rng.standard_normal() * (time >= rng.integers(1, n))
+        elif event < PRIOR.jump + PRIOR.outlier:
+            rows_off[rng.integers(n)] = 2.0 * PRIOR.jump_sd * rng.standard_normal()
+        elif event < PRIOR.jump + PRIOR.outlier + PRIOR.trend:
+            path = path + PRIOR.trend_sd * rng.standard_normal() * (time / time[-1] - 0.5)
+        rows = path + noise * rng.standard_normal(n) + rows_off
+        at = rng.integers(n)
+        draws = path_draws(time, rows, np.ones(n), PRIOR, seed=i).path[:, at]
+        low, middle, high = np.quantile(draws, (0.05, 0.5, 0.95))
+        inside += low <= path[at] <= high
+        tail += path[at] > middle
+    assert abs(inside / runs - 0.9) < 3.0 * np.sqrt(0.09 / runs)
+    assert abs(tail / runs - 0.5) < 3.0 * np.sqrt(0.25 / runs)
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
