@@ -134,6 +134,23 @@ def test_fuzzed_files(store, tmp_path):
     assert time.monotonic() - begin < 60
 
 
+@pytest.mark.thorough
+@pytest.mark.parametrize("store", ["trackio", "mlflow"])
+def test_a_database_with_a_flipped_bit_or_cut_short(store, tmp_path):
+    """SQLite keeps no checksums: the shape of the file is what tells."""
+    path, data = file_of(store, tmp_path)
+    for at in range(0, len(data), 127):
+        bad = bytearray(data)
+        bad[at] ^= 1 << at % 8
+        path.write_bytes(bad)
+        run, _ = read(path)
+        assert run is None or len(run.step) <= len(STEPS)
+    for cut in range(len(data) - 4096, len(data), 97):
+        path.write_bytes(data[:cut])
+        run, _ = read(path)
+        assert rewards(run) <= TRUE
+
+
 @pytest.mark.parametrize(
     "schema",
     [
