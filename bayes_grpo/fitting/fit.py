@@ -27,7 +27,8 @@ from bayes_grpo.common.runtime import Progress, or_silent
 from bayes_grpo.dynamics.sampling import draw_rows
 from bayes_grpo.dynamics.state_space import LOG_2PI
 from bayes_grpo.fitting.draws import Draws, SmoothedDraws, check_settings, sample_posterior
-from bayes_grpo.fitting.result import COLUMNS, FORMAT, Fit, Group, Variable, group, model_hash, of_draws
+from bayes_grpo.fitting.groups import Group, Variable, group, of_draws
+from bayes_grpo.fitting.result import COLUMNS, FORMAT, Fit, model_hash
 from bayes_grpo.fitting.sampling.nuts import Convergence, SamplerSettings
 from bayes_grpo.fitting.sampling.target import Target, target_of, values_of_draws
 from bayes_grpo.fitting.window import FitRows, FitWindow, rows_to_fit

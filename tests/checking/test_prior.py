@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from bayes_grpo import check, fit
+from bayes_grpo.fitting.groups import of_draws
 from bayes_grpo.fitting.prior_check import check_prior
-from bayes_grpo.fitting.result import of_draws
 from bayes_grpo.logs.settings import Provenance, Setting, Settings
 from tests.helpers.runs import rising_run
 from tests.helpers.saved_fit import unsampled_fit

@@ -7,7 +7,8 @@ import numpy as np
 import xarray as xr
 
 from bayes_grpo.fitting.file import write_tree
-from bayes_grpo.fitting.result import FORMAT, Fit, group, model_hash
+from bayes_grpo.fitting.groups import group
+from bayes_grpo.fitting.result import FORMAT, Fit, model_hash
 from bayes_grpo.fitting.sampling.nuts import Convergence, ParameterCheck
 from bayes_grpo.fitting.window import FitWindow
 from bayes_grpo.regimes import REGIMES, Prior
